@@ -1,0 +1,117 @@
+"""The port of dialects: how a model writes actions, and how outcomes are shown back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from textor.actions import Action, Capability, Catalogue, Outcome
+from textor.messages import CallChunk, Grammar, Message, ToolSpec
+
+
+class Prose(msgspec.Struct, frozen=True):
+    """Text that acts on nothing."""
+
+    text: str
+
+
+class ActionBegun(msgspec.Struct, frozen=True):
+    """An action's name has been read; more of it is to come. `position` counts actions from 0."""
+
+    position: int
+    capability: str
+
+
+class ArgumentText(msgspec.Struct, frozen=True):
+    """A piece of an argument as it arrives, for faces that show it."""
+
+    position: int
+    text: str
+
+
+class ActionRead(msgspec.Struct, frozen=True):
+    """A complete action. `capability`, `arguments` and `fault` as in `Action`; the runner gives
+    it its id."""
+
+    action: Action
+    line: int = 0
+    column: int = 0
+
+
+class NearMiss(msgspec.Struct, frozen=True):
+    """What looks like an action and is none, explained for the model: what, where, what to
+    write instead. It never ends a turn as if it were the answer."""
+
+    message: str
+    line: int
+    column: int
+    text: str = ""
+
+
+class Retracted(msgspec.Struct, frozen=True):
+    """All actions read so far do not count: the model started over (`xml`)."""
+
+
+ParseEvent = Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted
+
+
+class Parser(Protocol):
+    """Reads one reply as it streams. Linear in its length; the same for any chunking."""
+
+    @property
+    def done(self) -> bool:
+        """Nothing further of this reply can matter: the generation may be stopped."""
+        ...
+
+    def feed(self, text: str) -> Sequence[ParseEvent]: ...
+
+    def feed_call(self, chunk: CallChunk) -> Sequence[ParseEvent]:
+        """A piece of a native function call. Dialects without them treat it as a near miss."""
+        ...
+
+    def close(self, finish: str) -> Sequence[ParseEvent]:
+        """The reply ended. `finish` "length" or "cut" means that an open action was cut short
+        and must not run."""
+        ...
+
+
+class Dialect(Protocol):
+    """One way of writing actions. Stateless; one module each under `dialects/`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def order(self) -> Literal["parallel", "serial"]:
+        """Whether the actions of one reply run at the same time or one after the other."""
+        ...
+
+    @property
+    def final(self) -> bool:
+        """Whether a reply's actions are the whole turn: their outcomes go to the caller and the
+        model is not asked again (`plan`)."""
+        ...
+
+    def teach(self, capabilities: Sequence[Capability]) -> str:
+        """What the system prompt says of the dialect and of the capabilities."""
+        ...
+
+    def declare(self, capabilities: Sequence[Capability]) -> tuple[ToolSpec, ...]:
+        """The functions declared natively; empty for dialects of text."""
+        ...
+
+    def parser(self, capabilities: Catalogue) -> Parser: ...
+
+    def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
+        """What a local model is held to; `request` is the message, for copy slots."""
+        ...
+
+    def write(self, actions: Sequence[Action]) -> str:
+        """The inverse of the parser, with the dialect's escapes."""
+        ...
+
+    def render(self, outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:
+        """How outcomes are shown back to the model."""
+        ...

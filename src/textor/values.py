@@ -1,0 +1,115 @@
+"""Values: text, JSON, files and media, kept by content.
+
+A value is immutable. Small text and JSON stand in the value itself; everything else is in the
+blob store under the SHA-256 of its bytes, so the same content is kept once. `labels` say where
+the data came from; they follow the value wherever it goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+Json = Any  #: anything `json` can write: None, bool, int, float, str, list, dict[str, Json]
+Labels = tuple[str, ...]  #: sorted, without doubles; e.g. ("web:example.org",)
+Kind = Literal["text", "json", "image", "audio", "video", "file"]
+
+#: Above this many UTF-8 bytes a text is shown to a model as head, tail and handle.
+BIG = 8_000
+
+
+class Blobs(Protocol):
+    """Content-addressed bytes. `put` is idempotent; `get` raises `KeyError` for an unknown hash."""
+
+    def put(self, content: bytes) -> str: ...
+    def get(self, sha256: str) -> bytes: ...
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One piece of data. Exactly one of `text` and `blob` is set.
+
+    `size` is the length of the content in bytes (UTF-8 for text).
+    """
+
+    kind: Kind
+    media_type: str
+    text: str | None = None
+    blob: str | None = None
+    size: int = 0
+    labels: Labels = ()
+    name: str = ""
+
+    @property
+    def handle(self) -> str:
+        """The name by which `values.read` finds a stored value."""
+        return (self.blob or sha256_of((self.text or "").encode()))[:12]
+
+
+def sha256_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def merge_labels(*parts: Labels) -> Labels:
+    """The union of several label sets, sorted."""
+    merged: set[str] = set()
+    for part in parts:
+        merged.update(part)
+    return tuple(sorted(merged))
+
+
+def clean_text(text: str) -> str:
+    """`text` as it can be stored and sent: lone surrogates and NUL become U+FFFD."""
+    if text.isascii():
+        return text.replace("\x00", "�") if "\x00" in text else text
+    cleaned = text.encode("utf-8", "replace" if _is_clean(text) else "surrogatepass")
+    return cleaned.decode("utf-8", "replace").replace("\x00", "�")
+
+
+def _is_clean(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def text_value(text: str, blobs: Blobs, *, name: str = "", labels: Labels = ()) -> Value:
+    """A text as a value: in itself when it is small, in the blob store when it is big."""
+    content = clean_text(text).encode()
+    if len(content) <= BIG:
+        return Value("text", "text/plain", text=content.decode(), size=len(content), labels=labels, name=name)
+    blob = blobs.put(content)
+    return Value("text", "text/plain", blob=blob, size=len(content), labels=labels, name=name)
+
+
+def blob_value(
+    content: bytes, kind: Kind, media_type: str, blobs: Blobs, *, name: str = "", labels: Labels = ()
+) -> Value:
+    """Bytes as a value, kept in the blob store."""
+    blob = blobs.put(content)
+    return Value(kind, media_type, blob=blob, size=len(content), labels=labels, name=name)
+
+
+def content_of(value: Value, blobs: Blobs) -> bytes:
+    """The bytes of a value."""
+    if value.text is not None:
+        return value.text.encode()
+    assert value.blob is not None
+    return blobs.get(value.blob)
+
+
+def shown(text: str, handle: str, limit: int = BIG) -> str:
+    """`text` as a model is shown it: whole up to `limit` bytes, else head, tail and handle.
+
+    Cut by code point, so that what is shown is always valid text.
+    """
+    content = text.encode()
+    if len(content) <= limit:
+        return text
+    half = limit // 2
+    head = content[:half].decode("utf-8", "ignore")
+    tail = content[-half:].decode("utf-8", "ignore")
+    left_out = len(content) - len(head.encode()) - len(tail.encode())
+    return f"{head}\n[… {left_out} bytes left out; the whole text is value {handle} …]\n{tail}"
