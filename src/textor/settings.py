@@ -1,0 +1,48 @@
+"""Plain settings that more than one organ reads: they stand on the ground, next to the errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of one model of a provider; None means "as the provider says".
+
+    Prices are US dollars for a million tokens.
+    """
+
+    context_window: int | None = None
+    max_tokens: int | None = None
+    system_as_user: bool | None = None
+    temperature: float | None = None
+    price_input: float | None = None
+    price_output: float | None = None
+    price_cached: float | None = None
+    args: dict[str, Any] = {}
+
+
+class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person configured for one provider of models (`[providers.NAME]`).
+
+    `base_url` is needed for a provider that Textor does not know and overrides that of a known
+    one. `args` are further fields of the request's body, passed on as they are. `models` holds
+    what differs for single models, by the name that the server knows them by. `gbnf` says that
+    the server takes a grammar in the request (llama.cpp), `json_schema` that it takes
+    `response_format`; times are in seconds.
+    """
+
+    base_url: str = ""
+    api_key: str = ""
+    context_window: int | None = None
+    max_tokens: int | None = None
+    system_as_user: bool | None = None
+    temperature: float | None = None
+    native_tools: bool | None = None
+    json_schema: bool | None = None
+    gbnf: bool | None = None
+    request_timeout: float | None = None
+    first_event_timeout: float | None = None
+    args: dict[str, Any] = {}
+    models: dict[str, ModelSettings] = {}
