@@ -54,7 +54,20 @@ class Retracted(msgspec.Struct, frozen=True):
     """All actions read so far do not count: the model started over (`xml`)."""
 
 
-ParseEvent = Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted
+class Reply(msgspec.Struct, frozen=True):
+    """Text that is the answer to the caller (`step`). In dialects that never say so, the prose of
+    a reply without actions is the answer."""
+
+    text: str
+
+
+class ThinkOn(msgspec.Struct, frozen=True):
+    """The reply is a thought only (`step`): no action and no answer; the model is to go on."""
+
+    text: str
+
+
+ParseEvent = Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted | Reply | ThinkOn
 
 
 class Parser(Protocol):
