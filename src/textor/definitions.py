@@ -229,5 +229,6 @@ def _examples(examples: tuple[dict[str, str], ...], path: Path, head: str) -> It
         else:
             raise DefinitionError(
                 f"{_place(path, head, ('examples',))}: examples[{position}] has the keys"
-                f" {explain.listed(example)}; allowed are user and assistant, or role (user or assistant) and text."
+                f" {explain.listed(example)}; allowed are user and assistant,"
+                " or role (user or assistant) and text."
             )
