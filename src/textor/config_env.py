@@ -84,7 +84,7 @@ def _path(name: str, tree: dict[str, Any]) -> tuple[str, ...] | None:
                 return "providers", _same_name(provider, [*tree.get("providers", {}), *DASHED]), field
         raise ConfigError(
             f"The environment variable {name} ends in no key of a provider"
-            f"{explain.nearest(key.rpartition('_')[2], fields)}."
+            f"{explain.known(key.rpartition('_')[2], fields)}."
         )
     struct = _sections().get(section)
     if struct is None:
@@ -92,7 +92,7 @@ def _path(name: str, tree: dict[str, Any]) -> tuple[str, ...] | None:
     if key not in struct.__struct_fields__:
         raise ConfigError(
             f"The environment variable {name} names no key of [{section}]"
-            f"{explain.nearest(key, struct.__struct_fields__)}."
+            f"{explain.known(key, struct.__struct_fields__)}."
         )
     return section, key
 

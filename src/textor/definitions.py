@@ -34,7 +34,7 @@ BOX = Path(__file__).parent / "agents"
 LARGEST = 256_000
 
 DialectName = Literal["script", "xml", "step", "tools", "plan"]
-Layout = Literal["stable", "regenerated"]
+Layout = Literal["stable", "bare"]
 
 #: The dialects that one agent may mix.
 MIXES: tuple[set[str], ...] = (
@@ -92,7 +92,7 @@ def load_definition(type: str, folders: Sequence[Path]) -> Definition:
             if path.is_file():
                 return read_definition(path)
     names = sorted({path.stem for path in _files(folders)})
-    hint = explain.nearest(type, names, all_of="there are")
+    hint = explain.known(type, names, all_of="there are")
     raise DefinitionError(f'There is no agent type "{type}"{hint}.')
 
 

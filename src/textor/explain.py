@@ -7,7 +7,6 @@ types; it stands on the ground floor because both do.
 
 from __future__ import annotations
 
-import difflib
 import math
 import types
 import typing
@@ -15,6 +14,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
+
+from textor import near
 
 Path = tuple[str | int, ...]
 
@@ -60,7 +61,7 @@ def _in_struct(data: Any, expected: type[msgspec.Struct], path: Path) -> Fault |
     fields = {f.encode_name: f for f in msgspec.structs.fields(expected)}
     for key, item in data.items():
         if key not in fields:
-            return Fault((*path, str(key)), f"is not known{nearest(str(key), fields)}.")
+            return Fault((*path, str(key)), f"is not known{known(str(key), fields)}.")
         if fault := find_fault(item, hints[fields[key].name], (*path, key)):
             return fault
     for key, field in fields.items():
@@ -113,10 +114,10 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def nearest(name: str, allowed: Iterable[str], *, all_of: str = "allowed") -> str:
+def known(name: str, allowed: Iterable[str], *, all_of: str = "allowed") -> str:
     """`; did you mean X? (allowed: …)` for the end of a sentence about an unknown name."""
     names = list(allowed)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = near.nearest(name, names, count=1)
     guess = f"; did you mean {close[0]}?" if close else ""
     return f"{guess} ({all_of}: {listed(names)})" if names else guess
 
