@@ -39,6 +39,8 @@ class Capability(msgspec.Struct, frozen=True):
     phrases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     provider: str = ""
+    cancellable: bool = True  #: its provider ends it for certain when it is cancelled
+    sandboxed: bool = False  #: what it executes runs in a sandbox without network, over the workspace
     returns: bool = True  #: False: its outcome is of no interest to the model (say, `speak`)
     ends_turn: bool = False  #: True: a done outcome is the agent's reply (`respond`)
 
@@ -46,8 +48,9 @@ class Capability(msgspec.Struct, frozen=True):
 class Action(msgspec.Struct, frozen=True):
     """One parsed request to use a capability.
 
-    `id` is unique within the session and is handed to providers as idempotency key. `call_id` is
-    the identifier on the wire, where the dialect has one. An action with a `fault` was not
+    `id` is unique within the session and is handed to providers as idempotency key. A native
+    function call has its `call_id` and `wire` (the function's name) as on the wire, and `text` is
+    then the text of its arguments, verbatim. An action with a `fault` was not
     understood: it never runs, and the fault is its failed outcome.
     """
 
@@ -55,6 +58,7 @@ class Action(msgspec.Struct, frozen=True):
     capability: str
     arguments: dict[str, Json] = {}
     call_id: str = ""
+    wire: str = ""
     fault: str = ""
     text: str = ""  #: how the model wrote it
     labels: Labels = ()

@@ -8,13 +8,15 @@ this version does not know is kept as `Unknown`, byte for byte.
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from textor.actions import Action, Outcome
-from textor.messages import NO_USAGE, Message, Usage
+from textor.messages import NO_USAGE, Message, ToolSpec, Usage
 from textor.values import Json, Labels, Value
 
 Level = Literal["run", "pause", "stop", "kill"]
@@ -93,6 +95,7 @@ class AgentCreated(Body, frozen=True):
     model: str
     caller: str = ""  #: "" = a person
     prefix: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
     offered: tuple[str, ...] = ()  #: names of the capabilities offered, in order
 
 
@@ -167,6 +170,9 @@ class GenerationFinished(Body, frozen=True):
     usage: Usage = NO_USAGE
     finish: str = "stop"
     faults: tuple[str, ...] = ()  #: near misses that belong to no action
+    think: bool = False  #: the reply only thinks: the model goes on
+    serial: bool = False  #: its actions run one after the other
+    final: bool = False  #: the outcomes of its actions are the reply (`plan`)
     labels: Labels = ()
 
 
@@ -222,11 +228,13 @@ class ActionAnswered(Body, frozen=True):
 
 
 class ActionStarted(Body, frozen=True):
-    """Durable before the effect (law 2)."""
+    """Durable before the effect (law 2). `cancellable`: its provider can end it for certain, so
+    a stop need not wait for it."""
 
     KIND: ClassVar[str] = "action.started"
     agent: str
     action: str
+    cancellable: bool = True
 
 
 class ActionProgress(Body, frozen=True):
@@ -280,6 +288,14 @@ class VariableSet(Body, frozen=True):
     agent: str
     name: str
     value: Value
+
+
+class TurnExpired(Body, frozen=True):
+    """The wall time of a turn is used up."""
+
+    KIND: ClassVar[str] = "turn.expired"
+    agent: str
+    turn: int
 
 
 class TurnEnded(Body, frozen=True):
@@ -357,6 +373,11 @@ class Event(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> str:
         return self.body.kind if isinstance(self.body, Unknown) else self.body.KIND
+
+
+def new_id() -> str:
+    """A fresh id: sortable by time, unique without coordination."""
+    return f"{time.time_ns() // 1_000_000:011x}{secrets.token_hex(6)}"
 
 
 def _kinds(base: type[Body]) -> dict[str, type[Body]]:

@@ -60,19 +60,11 @@ def merge_labels(*parts: Labels) -> Labels:
 
 
 def clean_text(text: str) -> str:
-    """`text` as it can be stored and sent: lone surrogates and NUL become U+FFFD."""
-    if text.isascii():
-        return text.replace("\x00", "�") if "\x00" in text else text
-    cleaned = text.encode("utf-8", "replace" if _is_clean(text) else "surrogatepass")
-    return cleaned.decode("utf-8", "replace").replace("\x00", "�")
-
-
-def _is_clean(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    """`text` as it can be stored and sent: surrogate pairs are joined, lone surrogates and NUL
+    become U+FFFD."""
+    if not text.isascii():
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\x00", "\ufffd") if "\x00" in text else text
 
 
 def text_value(text: str, blobs: Blobs, *, name: str = "", labels: Labels = ()) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from textor.messages import NO_STOP, Chunk, Context, Grammar, Stop
@@ -26,7 +26,7 @@ class Model(Protocol):
 
     def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk, None]:
         """Stream one reply. Closing the iterator closes the connection, so the server stops.
 
         Ends with a `FinishChunk` (and a `UsageChunk` where the server reports usage). Yields a

@@ -1,0 +1,156 @@
+"""Reads one streamed reply with a dialect's parser: chunks in, message and actions out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.structs import replace
+
+from textor.actions import Action, Catalogue
+from textor.dialects.port import (
+    ActionBegun,
+    ActionRead,
+    ArgumentText,
+    Dialect,
+    NearMiss,
+    ParseEvent,
+    Prose,
+    Reply,
+    Retracted,
+    ThinkOn,
+)
+from textor.messages import (
+    CallChunk,
+    Chunk,
+    FinishChunk,
+    Message,
+    Part,
+    Reasoning,
+    ReasoningChunk,
+    Text,
+    TextChunk,
+    ToolCall,
+    Usage,
+    UsageChunk,
+)
+from textor.values import clean_text
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a reply said: verbatim message, actions in order, the answer, near misses."""
+
+    message: Message
+    actions: tuple[Action, ...]
+    reply: str
+    faults: tuple[str, ...]
+    think: bool
+    finish: str
+    usage: Usage | None
+
+
+class Reader:
+    """One reply as it arrives. `prefix` starts the ids of its actions."""
+
+    def __init__(self, dialect: Dialect, capabilities: Catalogue, prefix: str) -> None:
+        self._parser = dialect.parser(capabilities)
+        self._prefix = prefix
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._signature = ""
+        self._prose: list[str] = []
+        self._answer: list[str] = []
+        self._actions: list[Action] = []
+        self._faults: list[str] = []
+        self._think = False
+        self._usage: Usage | None = None
+        self._finish = ""
+        self._half = ""
+        self.written = 0  #: characters received, for an estimate of tokens
+
+    @property
+    def done(self) -> bool:
+        return self._parser.done
+
+    def feed(self, chunk: Chunk) -> list[tuple[str, str]]:
+        """Take a chunk; returns what a face may show of it as (kind, text)."""
+        if isinstance(chunk, TextChunk):
+            text = self._whole(chunk.text)
+            self._text.append(text)
+            self.written += len(text)
+            return self._take(self._parser.feed(text))
+        if isinstance(chunk, ReasoningChunk):
+            self._reasoning.append(clean_text(chunk.text))
+            self._signature = chunk.signature or self._signature
+            self.written += len(chunk.text)
+            return [("reasoning", chunk.text)]
+        if isinstance(chunk, CallChunk):
+            self.written += len(chunk.arguments) + len(chunk.name)
+            return self._take(self._parser.feed_call(chunk))
+        if isinstance(chunk, UsageChunk):
+            self._usage = chunk.usage
+        elif isinstance(chunk, FinishChunk):
+            self._finish = chunk.reason
+        return []
+
+    def close(self, finish: str = "") -> Reading:
+        """The reply ended, by itself or (with `finish`) by us."""
+        reason = finish or self._finish or "stop"
+        self._take(self._parser.close(reason))
+        actions = tuple(replace(a, id=f"{self._prefix}.{n}") for n, a in enumerate(self._actions, 1))
+        answer = "".join(self._answer) if self._answer else "".join(self._prose)
+        return Reading(
+            self._message(),
+            actions,
+            answer.strip(),
+            tuple(self._faults),
+            self._think and not self._answer,
+            reason,
+            self._usage,
+        )
+
+    def partial(self) -> Message:
+        """What was said before a cut: prose only, the half-written action is dropped."""
+        prose = "".join(self._prose).rstrip()
+        return Message("assistant", (Text(prose),) if prose else ())
+
+    def _whole(self, text: str) -> str:
+        """The text so far, cleaned; half a surrogate pair at its end waits for the other half."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return clean_text(text)
+
+    def _take(self, events: Iterable[ParseEvent]) -> list[tuple[str, str]]:
+        return [shown for event in events for shown in self._event(event)]
+
+    def _event(self, event: ParseEvent) -> list[tuple[str, str]]:
+        if isinstance(event, Prose):
+            self._prose.append(event.text)
+            return [("text", event.text)]
+        if isinstance(event, Reply):
+            self._answer.append(event.text)
+            return [("text", event.text)]
+        if isinstance(event, ActionBegun):
+            return [("action", event.capability)]
+        if isinstance(event, ArgumentText):
+            return [("argument", event.text)]
+        if isinstance(event, ActionRead):
+            self._actions.append(event.action)
+        elif isinstance(event, NearMiss):
+            self._faults.append(event.message)
+        elif isinstance(event, Retracted):
+            self._actions.clear()
+        elif isinstance(event, ThinkOn):
+            self._think = True
+        return []
+
+    def _message(self) -> Message:
+        parts: list[Part] = []
+        if self._reasoning:
+            parts.append(Reasoning("".join(self._reasoning), self._signature))
+        if text := "".join(self._text):
+            parts.append(Text(text))
+        # from the parser's reading, so that every call in the history has an action and an outcome
+        parts += [ToolCall(a.call_id, a.wire, a.text) for a in self._actions if a.call_id]
+        return Message("assistant", tuple(parts))

@@ -1,0 +1,81 @@
+"""Limits: exact, visible, reserved before a request (law 9)."""
+
+from __future__ import annotations
+
+from textor.events import Limits
+from textor.kernel.state import AgentState, State
+from textor.messages import Usage
+
+#: Tokens set aside for a reply where nothing else bounds it.
+REPLY_TOKENS = 4096
+#: A request is not worth sending with less room than this for its reply.
+LEAST_REPLY = 16
+
+
+def effective(state: State, agent: AgentState) -> Limits:
+    """The agent's own limits, the session's where it has none."""
+    own, shared = agent.limits, state.limits
+    return Limits(
+        iterations=own.iterations if own.iterations is not None else shared.iterations,
+        tokens=own.tokens,
+        money=own.money,
+        seconds=own.seconds if own.seconds is not None else shared.seconds,
+    )
+
+
+def estimate_input(agent: AgentState, status: str) -> int:
+    """Tokens of the next prompt, estimated from what the server reported for the last one."""
+    return int((agent.size + len(status)) * agent.ratio) + 1
+
+
+def reached(state: State, agent: AgentState, now: float) -> str:
+    """The limit that a turn has reached before a request, as its name; "" when none is."""
+    limits = effective(state, agent)
+    turn = agent.turn
+    assert turn is not None
+    if limits.iterations is not None and turn.iterations >= limits.iterations:
+        return "iterations"
+    if limits.seconds is not None and now - turn.began >= limits.seconds:
+        return "seconds"
+    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
+        if bound.tokens is not None and used.total >= bound.tokens:
+            return "tokens"
+        if bound.money is not None and used.cost is not None and used.cost >= bound.money:
+            return "money"
+    return ""
+
+
+def reserve(state: State, agent: AgentState, status: str, most: int | None) -> Usage | None:
+    """What is set aside for the next request: input as estimated, output as much as is allowed.
+
+    None when the tokens left do not hold the prompt and a least reply.
+    """
+    prompt = estimate_input(agent, status)
+    output = most or REPLY_TOKENS
+    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
+        if bound.tokens is not None:
+            output = min(output, bound.tokens - used.total - prompt)
+    if output < LEAST_REPLY:
+        return None
+    return Usage(input=prompt, output=output, estimated=True)
+
+
+def wording(state: State, agent: AgentState, now: float) -> str:
+    """The budget as the status part shows it; "" when nothing limits the turn."""
+    limits, turn = effective(state, agent), agent.turn
+    if turn is None:
+        return ""
+    words: list[str] = []
+    if limits.iterations is not None:
+        left = limits.iterations - turn.iterations
+        words.append(f"{left} of {limits.iterations} iterations left")
+        if left <= 2:
+            words.append("finish now: give your best answer with what you have")
+    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
+        if bound.tokens is not None:
+            words.append(f"{max(bound.tokens - used.total, 0)} tokens left")
+        if bound.money is not None and used.cost is not None:
+            words.append(f"${max(bound.money - used.cost, 0):.2f} left")
+    if limits.seconds is not None:
+        words.append(f"{max(limits.seconds - (now - turn.began), 0):.0f} s left")
+    return "; ".join(words)

@@ -1,0 +1,39 @@
+"""What a runner needs from the floors below and from the assembly, in one place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from textor.actions import Action, Capability, Catalogue
+from textor.capabilities.places import Place
+from textor.capabilities.registry import Registry
+from textor.dialects.port import Dialect
+from textor.events import Body, Event, new_id
+from textor.journal.port import Journal
+from textor.live import Hub
+from textor.models.port import Model
+
+
+@dataclass
+class Services:
+    """The organs as the kernel sees them. `clock` in seconds since 1970; `grace` is how many
+    seconds a cancelled step may take to confirm before it is abandoned."""
+
+    journal: Journal
+    registry: Registry
+    model: Callable[[str], Model]
+    dialect: Callable[[Sequence[str]], Dialect]
+    place: Callable[[Action, Capability, Path], Place]
+    clock: Callable[[], float] = time.time
+    new_id: Callable[[], str] = new_id
+    grace: float = 0.7
+    hub: Hub = field(default_factory=Hub)
+
+    def event(self, body: Body) -> Event:
+        return Event(body, self.new_id(), self.clock())
+
+    def offered(self, names: Sequence[str]) -> Catalogue:
+        return self.registry.catalogue(names)

@@ -1,0 +1,419 @@
+"""The state of a session: a fold over its events (law 1). Pure: no clock, no input or output.
+
+`fold(state, event)` gives the next state; what an event does not change is shared with the state
+before. A second outcome, answer or end is ignored: the first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from textor import events as e
+from textor.actions import Action, Outcome
+from textor.messages import NO_USAGE, Message, Text, ToolCall, ToolResult, ToolSpec, Usage, said
+from textor.values import Labels, Value, merge_labels, sha256_of
+
+
+class Work(msgspec.Struct, frozen=True):
+    """One action on its way from the reply to its outcome."""
+
+    action: Action
+    verdict: str = ""  #: "", "allow", "ask", "deny"
+    reason: str = ""
+    digest: str = ""
+    started: bool = False
+    cancellable: bool = True
+    outcome: Outcome | None = None
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """From a message to the reply. `partial` is what was achieved so far."""
+
+    number: int
+    began: float
+    iterations: int = 0
+    nudges: int = 0  #: iterations in a row without an action or an answer
+    partial: str = ""
+    labels: Labels = ()
+    usage: Usage = NO_USAGE
+    trail: tuple[str, ...] = ()  #: a digest of each iteration's actions and outcomes
+    warned: str = ""  #: the digest of the loop that the model was told of
+    expired: bool = False
+
+
+class AgentState(msgspec.Struct, frozen=True):
+    """One node of the tree. `dialogue` follows `prefix` in every prompt; `size` counts its
+    characters, `ratio` is the tokens per character that the server last reported."""
+
+    id: str
+    definition: e.Definition
+    model: str
+    caller: str = ""
+    prefix: tuple[Message, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    offered: tuple[str, ...] = ()
+    inbox: tuple[tuple[str, e.MessagePosted], ...] = ()
+    dialogue: tuple[Message, ...] = ()
+    size: int = 0
+    ratio: float = 0.25
+    level: e.Level = "run"
+    turn: Turn | None = None
+    turns: int = 0
+    iterations: int = 0
+    generation: e.GenerationStarted | None = None
+    reply: e.GenerationFinished | None = None
+    reviewed: bool = False
+    work: tuple[Work, ...] = ()
+    failure: str = ""
+    usage: Usage = NO_USAGE
+    limits: e.Limits = e.Limits()
+    notes: dict[str, str] = {}
+    variables: dict[str, Value] = {}
+    ended: e.TurnEnded | None = None
+
+
+class State(msgspec.Struct, frozen=True):
+    """A session. `questions` are the open ones by key; `rules` the digests allowed for it; `values`
+    all that came up, by handle."""
+
+    seq: int = 0
+    created: e.SessionCreated | None = None
+    policy: str = "ask"
+    attended: bool = True
+    limits: e.Limits = e.Limits()
+    usage: Usage = NO_USAGE
+    agents: dict[str, AgentState] = {}
+    questions: dict[str, e.Asked] = {}
+    answers: dict[str, e.Answered] = {}
+    rules: frozenset[str] = frozenset()
+    values: dict[str, Value] = {}
+    stored: dict[tuple[str, str], Any] = {}
+
+    def below(self, agent: str) -> Iterable[str]:
+        """The agent and all below it in the tree."""
+        return [a for a in self.agents if a == agent or a.startswith(agent + "/")]
+
+
+def message_size(message: Message) -> int:
+    """Characters of a message, for the estimate of tokens."""
+    size = 8
+    for part in message.parts:
+        if isinstance(part, (Text, ToolResult)):
+            size += len(part.text)
+        elif isinstance(part, ToolCall):
+            size += len(part.arguments) + len(part.name)
+        else:
+            size += 40
+    return size
+
+
+def fold(state: State, event: e.Event) -> State:
+    """The state after `event`. Kinds that do not concern the state are passed over."""
+    handler = _HANDLERS.get(type(event.body))
+    if handler is not None:
+        state = handler(state, event.body, event)
+    return replace(state, seq=event.seq) if event.seq else state
+
+
+def fold_all(state: State, events: Iterable[e.Event]) -> State:
+    for event in events:
+        state = fold(state, event)
+    return state
+
+
+# -- helpers -------------------------------------------------------------------------------
+
+
+def _put(state: State, agent: AgentState, **changes: Any) -> State:
+    changed = replace(agent, **changes) if changes else agent
+    return replace(state, agents={**state.agents, agent.id: changed})
+
+
+def _add(agent: AgentState, messages: tuple[Message, ...]) -> dict[str, Any]:
+    return {
+        "dialogue": agent.dialogue + messages,
+        "size": agent.size + sum(message_size(m) for m in messages),
+    }
+
+
+def _keep(state: State, values: tuple[Value, ...]) -> State:
+    if not values:
+        return state
+    return replace(state, values=state.values | {v.handle: v for v in values})
+
+
+def _spend(state: State, agent: AgentState, usage: Usage) -> tuple[State, AgentState]:
+    turn = agent.turn and replace(agent.turn, usage=agent.turn.usage + usage)
+    return replace(state, usage=state.usage + usage), replace(agent, usage=agent.usage + usage, turn=turn)
+
+
+def _rework(state: State, action: str, change: Callable[[Work], Work]) -> State:
+    for agent in state.agents.values():
+        for i, work in enumerate(agent.work):
+            if work.action.id == action:
+                changed = (*agent.work[:i], change(work), *agent.work[i + 1 :])
+                return _put(state, agent, work=changed)
+    return state
+
+
+# -- one handler for each kind of event ----------------------------------------------------
+
+
+def _created(state: State, body: e.SessionCreated, _: e.Event) -> State:
+    return replace(state, created=body, policy=body.policy, attended=body.attended, limits=body.limits)
+
+
+def _policy(state: State, body: e.PolicySet, _: e.Event) -> State:
+    return replace(state, policy=body.policy, attended=body.attended)
+
+
+def _limits(state: State, body: e.LimitsRaised, _: e.Event) -> State:
+    if body.agent in state.agents:
+        return _put(state, state.agents[body.agent], limits=body.limits)
+    return replace(state, limits=body.limits)
+
+
+def _agent(state: State, body: e.AgentCreated, _: e.Event) -> State:
+    agent = AgentState(
+        body.agent,
+        body.definition,
+        body.model,
+        body.caller,
+        body.prefix,
+        body.tools,
+        body.offered,
+        size=sum(message_size(m) for m in body.prefix),
+        limits=body.definition.limits,
+    )
+    return _put(state, agent)
+
+
+def _model(state: State, body: e.ModelChanged, _: e.Event) -> State:
+    agent = state.agents.get(body.agent)
+    return _put(state, agent, model=body.model, failure="") if agent else state
+
+
+def _posted(state: State, body: e.MessagePosted, event: e.Event) -> State:
+    agent = state.agents.get(body.agent)
+    state = _keep(state, body.values)
+    return _put(state, agent, inbox=(*agent.inbox, (event.id, body))) if agent else state
+
+
+def _delivered(state: State, body: e.MessagesDelivered, event: e.Event) -> State:
+    agent = state.agents[body.agent]
+    taken = [m for m in agent.inbox if m[0] in body.ids]
+    labels = merge_labels(*(m.labels for _, m in taken))
+    turn = agent.turn or Turn(agent.turns + 1, event.time)
+    turn = replace(turn, labels=merge_labels(turn.labels, labels), nudges=0)
+    inbox = tuple(m for m in agent.inbox if m[0] not in body.ids)
+    return _put(
+        state, agent, inbox=inbox, turn=turn, turns=turn.number, ended=None, **_add(agent, (body.message,))
+    )
+
+
+def _generating(state: State, body: e.GenerationStarted, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    assert agent.turn is not None
+    turn = replace(agent.turn, iterations=agent.turn.iterations + 1)
+    return _put(state, agent, generation=body, turn=turn, iterations=agent.iterations + 1)
+
+
+def _generated(state: State, body: e.GenerationFinished, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    started = agent.generation
+    if started is None:
+        return state
+    state, agent = _spend(state, agent, body.usage)
+    ratio = agent.ratio
+    if body.usage.input and not body.usage.estimated:
+        ratio = body.usage.input / max(agent.size + len(started.status), 1)
+    changes: dict[str, Any] = {"generation": None, "ratio": min(max(ratio, 0.05), 2.0)}
+    if body.message.parts:
+        changes |= _add(agent, (body.message,))
+    turn = agent.turn
+    if turn is not None and (prose := body.reply or body.message.text.strip()):
+        changes["turn"] = replace(turn, partial=prose)
+    if body.finish != "cut":
+        changes |= {"reply": body, "reviewed": False, "work": tuple(Work(a) for a in body.actions)}
+    return _put(state, agent, **changes)
+
+
+def _generation_failed(state: State, body: e.GenerationFailed, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    state, agent = _spend(state, agent, body.usage)
+    return _put(state, agent, generation=None, failure=body.message)
+
+
+def _reviewed(state: State, body: e.ReplyReviewed, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    if agent.reply is None or agent.reviewed or any(w.started or w.outcome for w in agent.work):
+        return state
+    if body.verdict == "accept":
+        return _put(state, agent, reviewed=True)
+    shorter = replace(agent, dialogue=agent.dialogue[:-1])
+    if body.verdict == "again":
+        remark = said("user", body.remark or "Please try again.")
+        return _put(state, shorter, reply=None, work=(), **_add(shorter, (remark,)))
+    assert body.message is not None
+    reply = replace(agent.reply, message=body.message, actions=body.actions, reply=body.reply)
+    work = tuple(Work(a) for a in body.actions)
+    return _put(state, shorter, reply=reply, reviewed=True, work=work, **_add(shorter, (body.message,)))
+
+
+def _judged(state: State, body: e.ActionJudged, _: e.Event) -> State:
+    return _rework(
+        state,
+        body.action,
+        lambda w: replace(w, verdict=body.verdict, reason=body.reason, digest=body.digest),
+    )
+
+
+def _answered_gate(state: State, body: e.ActionAnswered, _: e.Event) -> State:
+    rules: list[str] = []
+
+    def change(work: Work) -> Work:
+        if work.verdict != "ask" or (body.digest and body.digest != work.digest):
+            return work
+        if not body.allow:
+            return replace(work, verdict="deny", reason=body.reason or "the person said no")
+        action = work.action
+        if body.arguments is not None:
+            action = replace(action, arguments=body.arguments)
+        elif body.scope != "once":
+            rules.append(work.digest)
+        return replace(work, verdict="allow", action=action)
+
+    state = _rework(state, body.action, change)
+    return replace(state, rules=state.rules | set(rules)) if rules else state
+
+
+def _started(state: State, body: e.ActionStarted, _: e.Event) -> State:
+    return _rework(state, body.action, lambda w: replace(w, started=True, cancellable=body.cancellable))
+
+
+def _finished(state: State, body: e.ActionFinished, _: e.Event) -> State:
+    state = _rework(state, body.action, lambda w: w if w.outcome else replace(w, outcome=body.outcome))
+    state = _keep(state, body.outcome.values)
+    agent = state.agents[body.agent]
+    if agent.turn is None or not body.outcome.labels:
+        return state
+    labels = merge_labels(agent.turn.labels, body.outcome.labels)
+    return _put(state, agent, turn=replace(agent.turn, labels=labels))
+
+
+def trail_of(work: Iterable[Work]) -> str:
+    """A digest of actions with their outcomes; equal for an iteration that repeats another."""
+    told = [(w.action.capability, w.action.arguments, w.action.fault, w.outcome) for w in work]
+    return sha256_of(msgspec.json.encode(told, order="sorted"))[:16] if told else ""
+
+
+def _observed(state: State, body: e.Observed, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    turn = agent.turn
+    if turn is not None:
+        trail = trail_of(agent.work)
+        turn = replace(
+            turn,
+            nudges=0 if agent.work else turn.nudges + 1,
+            trail=(*turn.trail[-11:], trail),
+            warned=trail if body.notices and trail else turn.warned,
+        )
+    return _put(state, agent, reply=None, work=(), turn=turn, **_add(agent, body.messages))
+
+
+def _summarised(state: State, body: e.Summarised, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    state, agent = _spend(state, agent, body.usage)
+    dialogue = (body.message, *agent.dialogue[body.count :])
+    size = sum(message_size(m) for m in (*agent.prefix, *dialogue))
+    return _put(state, agent, dialogue=dialogue, size=size)
+
+
+def _noted(state: State, body: e.NoteSet, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    notes = {k: v for k, v in {**agent.notes, body.key: body.text}.items() if v}
+    return _put(state, agent, notes=notes)
+
+
+def _variable(state: State, body: e.VariableSet, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    return _put(_keep(state, (body.value,)), agent, variables={**agent.variables, body.name: body.value})
+
+
+def _expired(state: State, body: e.TurnExpired, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    if agent.turn is None or agent.turn.number != body.turn:
+        return state
+    return _put(state, agent, turn=replace(agent.turn, expired=True))
+
+
+def _ended(state: State, body: e.TurnEnded, _: e.Event) -> State:
+    agent = state.agents[body.agent]
+    level = "run" if agent.level in ("stop", "kill") else agent.level
+    return _put(
+        state, agent, turn=None, reply=None, work=(), failure="", generation=None, level=level, ended=body
+    )
+
+
+def _asked(state: State, body: e.Asked, _: e.Event) -> State:
+    return replace(state, questions={**state.questions, body.key: body})
+
+
+def _answered(state: State, body: e.Answered, _: e.Event) -> State:
+    if body.key in state.answers or body.key not in state.questions:
+        return state
+    questions = {k: q for k, q in state.questions.items() if k != body.key}
+    return replace(state, questions=questions, answers={**state.answers, body.key: body})
+
+
+def _controlled(state: State, body: e.Controlled, _: e.Event) -> State:
+    for name in state.below(body.agent):
+        agent = state.agents[name]
+        if body.level in ("stop", "kill") and agent.turn is None:
+            level: e.Level = "run"  # nothing to stop; it stays callable
+        elif agent.level == "kill" or (agent.level == "stop" and body.level != "kill"):
+            continue
+        else:
+            level = body.level
+        state = _put(state, agent, level=level)
+    return state
+
+
+def _stored(state: State, body: e.Stored, _: e.Event) -> State:
+    stored = {k: v for k, v in state.stored.items() if k != (body.area, body.key)}
+    if body.value is not None:
+        stored[body.area, body.key] = body.value
+    return replace(state, stored=stored)
+
+
+_HANDLERS: dict[type[e.Body], Callable[[State, Any, e.Event], State]] = {
+    e.SessionCreated: _created,
+    e.PolicySet: _policy,
+    e.LimitsRaised: _limits,
+    e.AgentCreated: _agent,
+    e.ModelChanged: _model,
+    e.MessagePosted: _posted,
+    e.MessagesDelivered: _delivered,
+    e.GenerationStarted: _generating,
+    e.GenerationFinished: _generated,
+    e.GenerationFailed: _generation_failed,
+    e.ReplyReviewed: _reviewed,
+    e.ActionJudged: _judged,
+    e.ActionAnswered: _answered_gate,
+    e.ActionStarted: _started,
+    e.ActionFinished: _finished,
+    e.Observed: _observed,
+    e.Summarised: _summarised,
+    e.NoteSet: _noted,
+    e.VariableSet: _variable,
+    e.TurnExpired: _expired,
+    e.TurnEnded: _ended,
+    e.Asked: _asked,
+    e.Answered: _answered,
+    e.Controlled: _controlled,
+    e.Stored: _stored,
+}

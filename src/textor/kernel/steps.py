@@ -1,0 +1,204 @@
+"""The steps that only append events: what follows from a state, given the services."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from textor import events as e
+from textor.actions import Outcome
+from textor.kernel import budget
+from textor.kernel.context import layout_of, render_posted
+from textor.kernel.decide import Step
+from textor.kernel.gate import judge
+from textor.kernel.services import Services
+from textor.kernel.state import AgentState, State, Work, trail_of
+from textor.messages import Message, ToolResult, Usage, said
+from textor.values import merge_labels
+
+#: Replies in a row that neither act nor answer, before the turn ends.
+MOST_NUDGES = 1
+MOST_THOUGHTS = 5
+
+
+class Now:
+    """One state, looked at by one step. Each method returns the bodies to append."""
+
+    def __init__(self, state: State, services: Services, partial: Callable[[str], tuple[Message, Usage]]):
+        self.state = state
+        self.services = services
+        self.partial = partial  #: what a cut generation had said so far, and used
+
+    def take(self, step: Step) -> list[e.Body]:
+        agent = self.state.agents[step.agent]
+        if step.what == "end":
+            return [self._end(agent, step.key)]
+        method: Callable[[AgentState], list[e.Body]] = getattr(self, f"_{step.what}")
+        if step.what == "start":
+            return self._start(agent, next(w for w in agent.work if w.action.id == step.key))
+        return method(agent)
+
+    def _deliver(self, agent: AgentState) -> list[e.Body]:
+        ids = tuple(id for id, _ in agent.inbox)
+        message = render_posted((posted for _, posted in agent.inbox), agent.caller)
+        return [e.MessagesDelivered(agent.id, ids, message)]
+
+    def _begin(self, agent: AgentState) -> list[e.Body]:
+        now = self.services.clock()
+        if limit := budget.reached(self.state, agent, now):
+            return [self._limit(agent, limit)]
+        status = layout_of(agent.definition.layout).status(self.state, agent, now)
+        reserved = budget.reserve(self.state, agent, status, None)
+        if reserved is None:
+            return [self._limit(agent, "tokens")]
+        return [e.GenerationStarted(agent.id, agent.iterations + 1, agent.model, status, reserved)]
+
+    def _cut(self, agent: AgentState) -> list[e.Body]:
+        message, usage = self.partial(agent.id)
+        return [e.GenerationFinished(agent.id, message, usage=usage, finish="cut")]
+
+    def _judge(self, agent: AgentState) -> list[e.Body]:
+        bodies: list[e.Body] = []
+        for work in agent.work:
+            if not work.verdict and work.outcome is None:
+                bodies += self._judged(agent, work)
+        return bodies
+
+    def _judged(self, agent: AgentState, work: Work) -> list[e.Body]:
+        action = work.action
+        if action.fault:
+            return [self._finished(agent, work, Outcome.failed(action.fault))]
+        capability = self.services.offered(agent.offered).get(action.capability)
+        if capability is None:
+            return [self._finished(agent, work, Outcome.failed(f"There is no {action.capability!r} here."))]
+        assert self.state.created is not None
+        place = self.services.place(action, capability, Path(self.state.created.workspace))
+        verdict, reason, digest = judge(
+            action,
+            capability,
+            place,
+            policy=self.state.policy,
+            attended=self.state.attended,
+            rules=self.state.rules,
+        )
+        judged = e.ActionJudged(agent.id, action.id, verdict, reason, digest)
+        if verdict == "deny":
+            return [judged, self._finished(agent, work, Outcome("denied", f"Not done: {reason}."))]
+        return [judged]
+
+    def _start(self, agent: AgentState, work: Work) -> list[e.Body]:
+        if work.verdict == "deny":
+            return [self._finished(agent, work, Outcome("denied", f"Not done: {work.reason}"))]
+        capability = self.services.registry.get(work.action.capability)
+        cancellable = capability is None or capability.cancellable
+        return [e.ActionStarted(agent.id, work.action.id, cancellable)]
+
+    def _settle(self, agent: AgentState) -> list[e.Body]:
+        return [
+            self._finished(agent, work, self.unfinished(work)) for work in agent.work if work.outcome is None
+        ]
+
+    def unfinished(self, work: Work) -> Outcome:
+        """The outcome of an action that was given up (law 2)."""
+        if not work.started:
+            return Outcome("cancelled", "Stopped before it started.")
+        capability = self.services.registry.get(work.action.capability)
+        if capability is not None and (capability.repeat == "idempotent" or capability.effects == ("read",)):
+            return Outcome("cancelled", "Stopped.")
+        return Outcome("unknown", "It was started and given up; whether it took effect is not known.")
+
+    def _observe(self, agent: AgentState) -> list[e.Body]:
+        assert agent.reply is not None
+        assert agent.turn is not None
+        pairs = [(w.action, w.outcome) for w in agent.work if w.outcome is not None]
+        dialect = self.services.dialect(agent.definition.dialects)
+        messages = list(dialect.render(pairs))
+        ending = self._ending(agent)
+        notices = list(agent.reply.faults)
+        if ending is None and (loop := self._loop(agent)):
+            if agent.turn.warned:
+                ending = self._limit(agent, "loop")
+            else:
+                notices.append(loop)
+        if notices:
+            messages.append(said("user", "\n".join(notices)))
+        observed = e.Observed(agent.id, tuple(messages), tuple(notices))
+        return [observed] if ending is None else [observed, ending]
+
+    def _ending(self, agent: AgentState) -> e.Body | None:
+        """The end of the turn where this iteration's outcomes are it."""
+        if agent.level in ("stop", "kill") or (agent.turn and agent.turn.expired):
+            return None
+        assert agent.reply is not None
+        if not agent.reply.final:
+            for work in agent.work:
+                capability = self.services.registry.get(work.action.capability)
+                if capability and capability.ends_turn and work.outcome and work.outcome.state == "done":
+                    return self._replied(agent, work.outcome.text, [work])
+            return None
+        text = "\n".join(t for w in agent.work if w.outcome and (t := w.outcome.text))
+        if any(w.outcome and w.outcome.state == "done" for w in agent.work):
+            return self._replied(agent, text, agent.work)
+        return e.TurnEnded(agent.id, "failed", text, detail="none of the actions was done")
+
+    def _replied(self, agent: AgentState, text: str, works: Iterable[Work]) -> e.TurnEnded:
+        values = tuple(v for w in works if w.outcome for v in w.outcome.values)
+        labels = merge_labels(agent.turn.labels if agent.turn else (), *(v.labels for v in values))
+        return e.TurnEnded(agent.id, "replied", text, values=values, labels=labels)
+
+    def _loop(self, agent: AgentState) -> str:
+        """Told when this iteration repeats: the same three times, or two in alternation."""
+        assert agent.turn is not None
+        trail = (*agent.turn.trail, trail_of(agent.work))
+        if len(trail) >= 3 and trail[-1] == trail[-2] == trail[-3]:
+            times = "three times"
+        elif len(trail) >= 6 and trail[-6:-4] == trail[-4:-2] == trail[-2:]:
+            times = "three times in alternation"
+        else:
+            return ""
+        return f"You have done exactly this {times} with the same outcome. Do something else, or answer."
+
+    def _conclude(self, agent: AgentState) -> list[e.Body]:
+        reply, turn = agent.reply, agent.turn
+        assert reply is not None
+        assert turn is not None
+        if reply.faults:
+            return self._nudge(agent, "\n".join(reply.faults), turn.nudges < MOST_THOUGHTS)
+        if reply.think:
+            return self._nudge(agent, "Go on.", turn.nudges < MOST_THOUGHTS)
+        if reply.reply.strip():
+            detail = "cut at the length that the server allows" if reply.finish == "length" else ""
+            return [e.TurnEnded(agent.id, "replied", reply.reply, detail, labels=turn.labels)]
+        again = "Your reply was empty. Answer the message, or use a capability."
+        return self._nudge(agent, again, turn.nudges < MOST_NUDGES)
+
+    def _nudge(self, agent: AgentState, text: str, again: bool) -> list[e.Body]:
+        if again:
+            return [e.Observed(agent.id, (said("user", text),), (text,))]
+        detail = "the model did not answer, and was asked again"
+        return [e.TurnEnded(agent.id, "failed", achieved(agent), detail)]
+
+    def _end(self, agent: AgentState, why: str) -> e.Body:
+        if why == "seconds":
+            return self._limit(agent, "seconds")
+        if why == "failed":
+            return e.TurnEnded(agent.id, "failed", achieved(agent), agent.failure)
+        return e.TurnEnded(agent.id, "stopped", achieved(agent), "a person stopped it")
+
+    def _limit(self, agent: AgentState, limit: str) -> e.TurnEnded:
+        labels = agent.turn.labels if agent.turn else ()
+        return e.TurnEnded(agent.id, "limit", achieved(agent), limit, labels=labels)
+
+    def _finished(self, agent: AgentState, work: Work, outcome: Outcome) -> e.Body:
+        return e.ActionFinished(agent.id, work.action.id, outcome)
+
+
+def achieved(agent: AgentState) -> str:
+    """What a turn had come to: the last prose, else the last results."""
+    if agent.turn is not None and agent.turn.partial:
+        return agent.turn.partial
+    for message in reversed(agent.dialogue):
+        results = [p.text for p in message.parts if isinstance(p, ToolResult)]
+        if results:
+            return "\n".join(r[:500] for r in results)
+    return ""
