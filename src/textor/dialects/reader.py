@@ -143,6 +143,8 @@ class Reader:
             self._actions.clear()
         elif isinstance(event, ThinkOn):
             self._think = True
+            self._prose.append(event.text)
+            return [("text", event.text)]
         return []
 
     def _message(self) -> Message:

@@ -107,6 +107,23 @@ class Session:
             self._state = fold(self._state, event)
         return self._state
 
+    async def ask(self, text: str, agent: str = "main") -> e.TurnEnded:
+        """Post a message and wait for the end of the turn that takes it up."""
+        after = (await self.state()).seq
+        message = await self.post(text, agent)
+        return await self.ended(agent, message, after)
+
+    async def ended(self, agent: str, message: str, after: int = 0) -> e.TurnEnded:
+        """The end of the turn that took up the message with this event id."""
+        taken = False
+        async for event in self.follow(after):
+            body = event.body
+            if isinstance(body, e.MessagesDelivered) and message in body.ids:
+                taken = True
+            elif isinstance(body, e.TurnEnded) and body.agent == agent and taken:
+                return body
+        raise AssertionError("a journal is followed for ever")
+
     def follow(self, after: int = 0) -> AsyncIterator[Event]:
         """The events numbered above `after` and all to come, for ever."""
         return self._services.journal.follow(self.id, after)

@@ -9,7 +9,7 @@ from textor.errors import Fenced, JournalError
 from textor.journal.port import MACHINE
 from textor.kernel.runner import Runner
 from textor.kernel.services import Services
-from textor.kernel.state import State, fold
+from textor.kernel.state import State
 from textor.live import Delta
 
 log = logging.getLogger("textor.host")
@@ -107,11 +107,3 @@ class LocalHost:
         self._again.discard(session)
         self._states.pop(session, None)
         self._epochs.pop(session, None)
-
-
-async def state_of(services: Services, session: str) -> State:
-    """The fold of a session's whole journal."""
-    state = State()
-    async for event in services.journal.read(session):
-        state = fold(state, event)
-    return state

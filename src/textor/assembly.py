@@ -1,0 +1,295 @@
+"""The assembly: the one place that wires providers, organs and kernel into a machine."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from textor import events as e
+from textor.capabilities.places import place
+from textor.capabilities.port import Provider
+from textor.capabilities.registry import Registry
+from textor.config import Config
+from textor.definitions import agent_folders, list_definitions, load_definition
+from textor.dialects.port import Dialect
+from textor.errors import DefinitionError, TextorError, UseError
+from textor.events import Definition, Limits
+from textor.journal.lock import HostLock
+from textor.journal.memory import MemoryJournal
+from textor.journal.port import Journal, SessionInfo
+from textor.journal.sqlite import SqliteJournal
+from textor.kernel.context import layout_of
+from textor.hosts.local import LocalHost
+from textor.kernel.services import Services
+from textor.kernel.session import Session
+from textor.models.port import Model
+
+#: The model in the box, and the agent type made for it.
+BOX_MODEL = "embedded:smollm2"
+BOX_AGENT = "starter"
+DEFAULT_AGENT = "main"
+
+#: How often a process that is not the host looks whether the host is gone, in seconds.
+TAKE_OVER = 1.0
+
+
+class ModelInfo(msgspec.Struct, frozen=True):
+    """One row of the list of models. Prices in US dollars per million tokens, None if unknown."""
+
+    id: str
+    window: int
+    price_input: float | None
+    price_output: float | None
+    available: bool
+    note: str = ""
+
+
+class Models:
+    """Models by id, each made once."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._made: dict[str, Model] = {}
+
+    def add(self, model: Model) -> None:
+        self._made[model.id] = model
+
+    def __call__(self, id: str) -> Model:
+        if id not in self._made:
+            self._made[id] = self._make(id)
+        return self._made[id]
+
+    def _make(self, id: str) -> Model:
+        if id.startswith("embedded:"):
+            from textor.models.box import BoxModel
+
+            return BoxModel(id, self._config.data)
+        from textor.models.registry import resolve
+        from textor.models.remote import RemoteModel
+
+        return RemoteModel(resolve(id, self._config.providers))
+
+    async def close(self) -> None:
+        for model in self._made.values():
+            close = getattr(model, "close", None)
+            if close is not None:
+                await close()
+
+
+def dialect_of(names: Sequence[str]) -> Dialect:
+    """The dialect, or the mixture of two, that an agent type declares."""
+    from textor.dialects import dialect
+
+    if len(names) > 1:
+        from textor.dialects.mixed import mixed
+
+        return mixed([dialect(name) for name in names])
+    return dialect(names[0])
+
+
+def new_agent(
+    services: Services, name: str, definition: Definition, model: str, caller: str = ""
+) -> e.AgentCreated:
+    """The event that makes an agent: its prefix as it will be sent, what it is offered.
+
+    Raises `TextorError` when its model, layout or dialect cannot be had.
+    """
+    services.model(model)
+    offered = services.registry.catalogue(definition.capabilities)
+    dialect = services.dialect(definition.dialects)
+    capabilities = tuple(offered)
+    prefix = layout_of(definition.layout).prefix(definition, dialect, capabilities)
+    tools = dialect.declare(capabilities)
+    return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names)
+
+
+def new_session_id() -> str:
+    """The time to the minute and five random letters: easy to read aloud and to type."""
+    letters = "".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(5))
+    return f"{time.strftime('%Y%m%d-%H%M')}-{letters}"
+
+
+class Machine:
+    """A running Textor: journal, capabilities, models, and a host unless another process is it."""
+
+    def __init__(self, config: Config, services: Services, models: Models) -> None:
+        self.config = config
+        self.services = services
+        self.host: LocalHost | None = None
+        self._models = models
+
+    @property
+    def journal(self) -> Journal:
+        return self.services.journal
+
+    def default_agent(self, model: str = "") -> str:
+        """`main` where there is a model for it, else `starter`, which the model in the box can do."""
+        named = model or self.config.model_for(DEFAULT_AGENT)
+        return DEFAULT_AGENT if named and not named.startswith("embedded:") else BOX_AGENT
+
+    def model_for(self, definition: Definition, model: str = "") -> str:
+        """The model an agent of this type uses: named, configured, its own, or the box."""
+        configured = self.config.models.get(definition.type, "")
+        default = self.config.models.get("default", "")
+        return model or configured or definition.model or default or BOX_MODEL
+
+    def definition(self, type: str, workspace: Path | None = None) -> Definition:
+        return load_definition(type, agent_folders(workspace, self.config.agents))
+
+    async def create(
+        self,
+        text: str | None = None,
+        *,
+        workspace: Path,
+        agent: str = "",
+        model: str = "",
+        policy: str = "ask",
+        attended: bool = True,
+        limits: Limits | None = None,
+        title: str = "",
+        definition: Definition | None = None,
+        id: str | None = None,
+    ) -> Session:
+        """Begin a session with its agent `main`, and with a first message where `text` is one.
+
+        Raises `TextorError` when the agent type or its model cannot be had; nothing is made then.
+        """
+        workspace = workspace.resolve()
+        if definition is None:
+            definition = self.definition(agent or self.default_agent(model), workspace)
+        chosen = self.model_for(definition, model)
+        main = new_agent(self.services, "main", definition, chosen)
+        created = e.SessionCreated(
+            str(workspace), policy, limits or self.config.limits, title or _title(text), attended
+        )
+        bodies: list[e.Body] = [created, main]
+        if text is not None:
+            bodies.append(e.MessagePosted("main", text))
+        session = id or new_session_id()
+        await self.journal.create(session, [self.services.event(body) for body in bodies])
+        if self.host is not None:
+            self.host.wake(session)
+        return Session(session, self.services)
+
+    async def session(self, id: str) -> Session:
+        """A session of the journal. Raises `UseError` with the nearest id."""
+        if await self.journal.session(id) is not None:
+            return Session(id, self.services)
+        known = [info.id for info in await self.journal.sessions()]
+        matching = [k for k in known if k.startswith(id)] if id else []
+        if len(matching) == 1:
+            return Session(matching[0], self.services)
+        near = difflib.get_close_matches(id, known, 1, 0.3)
+        hint = f"Did you mean {near[0]}?" if near else "`textor sessions` lists them."
+        raise UseError(f"There is no session {id!r}.", hint)
+
+    async def sessions(self) -> list[SessionInfo]:
+        return await self.journal.sessions()
+
+    async def models(self) -> list[ModelInfo]:
+        """The models that are configured, in the box, or served on this machine."""
+        from textor.models.registry import discover
+
+        named = [*dict.fromkeys([BOX_MODEL, *self.config.models.values()])]
+        for provider, settings in self.config.providers.items():
+            named += [f"{provider}:{name}" for name in settings.models]
+        named += await discover()
+        return [self._info(id) for id in dict.fromkeys(named)]
+
+    def _info(self, id: str) -> ModelInfo:
+        try:
+            model = self._models(id)
+        except TextorError as error:
+            return ModelInfo(id, 0, None, None, False, str(error))
+        prices = [model.price(1_000_000, 0), model.price(0, 1_000_000)]
+        return ModelInfo(id, model.window, prices[0], prices[1], True)
+
+    def agent_types(self, workspace: Path | None = None) -> list[Definition]:
+        """All agent types that can be read."""
+        faults: list[DefinitionError] = []
+        return list_definitions(agent_folders(workspace, self.config.agents), faults)
+
+    async def close(self) -> None:
+        """Stop what runs and let go of everything; the journal can be opened again."""
+        if self.host is not None:
+            await self.host.close()
+        await self.services.registry.close()
+        await self._models.close()
+        await self.journal.close()
+
+
+def _title(text: str | None) -> str:
+    first = (text or "").strip().split("\n", 1)[0]
+    return first if len(first) <= 80 else first[:79] + "…"
+
+
+async def core_providers() -> list[Provider]:
+    """What every machine has: core, files, shell."""
+    from textor.capabilities.core import core_provider
+    from textor.capabilities.files import files_provider
+    from textor.capabilities.shell import shell_provider
+
+    return [core_provider(), files_provider(), await shell_provider()]
+
+
+async def make_services(
+    config: Config,
+    journal: Journal,
+    models: Models,
+    providers: Sequence[Provider],
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Services:
+    """Services over a journal with these providers."""
+    registry = Registry()
+    for provider in providers:
+        await registry.add(provider)
+    return Services(journal, registry, models, dialect_of, place, clock)
+
+
+@asynccontextmanager
+async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator[Machine]:
+    """A machine over the configured data folder; becomes the host when no other process is.
+
+    `memory`: nothing is kept. Raises `JournalError` when the data folder cannot be used.
+    """
+    journal: Journal = MemoryJournal() if memory else SqliteJournal(config.data / "journal.db")
+    models = Models(config)
+    services = await make_services(config, journal, models, await core_providers())
+    machine = Machine(config, services, models)
+    lock = None if memory else HostLock(config.data / "host.lock")
+    waiting: asyncio.Task[None] | None = None
+    if lock is None or lock.acquire():
+        await _be_host(machine)
+    else:
+        waiting = asyncio.create_task(_host_when_free(machine, lock), name="host when free")
+    try:
+        yield machine
+    finally:
+        if waiting is not None:
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                await waiting
+        await machine.close()
+        if lock is not None:
+            lock.release()
+
+
+async def _be_host(machine: Machine) -> None:
+    host = LocalHost(machine.services)
+    await host.start()
+    machine.host = host
+
+
+async def _host_when_free(machine: Machine, lock: HostLock) -> None:
+    """Take over when the hosting process ends, so that a session never stands still."""
+    while not lock.acquire():
+        await asyncio.sleep(TAKE_OVER)
+    await _be_host(machine)
