@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from textor.actions import Action, Capability, Outcome
-from textor.values import Blobs
+from textor.values import Blobs, Value
 
 
 class Scope(Protocol):
@@ -31,6 +31,10 @@ class Scope(Protocol):
     def workspace(self) -> Path: ...
     @property
     def blobs(self) -> Blobs: ...
+
+    def value(self, handle: str) -> Value:
+        """A value of this session by its handle, with its labels; `KeyError` when there is none."""
+        ...
 
     def progress(self, text: str) -> None:
         """Show a person how far it is (ephemeral)."""
