@@ -7,7 +7,7 @@ before. A second outcome, answer or end is ignored: the first counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -160,260 +160,245 @@ def _rework(state: State, action: str, change: Callable[[Work], Work]) -> State:
     return state
 
 
-# -- one handler for each kind of event ----------------------------------------------------
-
-
-def _created(state: State, body: e.SessionCreated, _: e.Event) -> State:
-    return replace(state, created=body, policy=body.policy, attended=body.attended, limits=body.limits)
-
-
-def _policy(state: State, body: e.PolicySet, _: e.Event) -> State:
-    return replace(state, policy=body.policy, attended=body.attended)
-
-
-def _limits(state: State, body: e.LimitsRaised, _: e.Event) -> State:
-    if body.agent in state.agents:
-        return _put(state, state.agents[body.agent], limits=body.limits)
-    return replace(state, limits=body.limits)
-
-
-def _agent(state: State, body: e.AgentCreated, _: e.Event) -> State:
-    agent = AgentState(
-        body.agent,
-        body.definition,
-        body.model,
-        body.caller,
-        body.prefix,
-        body.tools,
-        body.offered,
-        size=sum(message_size(m) for m in body.prefix),
-        limits=body.definition.limits,
-    )
-    return _put(state, agent)
-
-
-def _model(state: State, body: e.ModelChanged, _: e.Event) -> State:
-    agent = state.agents.get(body.agent)
-    return _put(state, agent, model=body.model, failure="") if agent else state
-
-
-def _posted(state: State, body: e.MessagePosted, event: e.Event) -> State:
-    agent = state.agents.get(body.agent)
-    state = _keep(state, body.values)
-    return _put(state, agent, inbox=(*agent.inbox, (event.id, body))) if agent else state
-
-
-def _delivered(state: State, body: e.MessagesDelivered, event: e.Event) -> State:
-    agent = state.agents[body.agent]
-    taken = [m for m in agent.inbox if m[0] in body.ids]
-    labels = merge_labels(*(m.labels for _, m in taken))
-    turn = agent.turn or Turn(agent.turns + 1, event.time)
-    turn = replace(turn, labels=merge_labels(turn.labels, labels), nudges=0)
-    inbox = tuple(m for m in agent.inbox if m[0] not in body.ids)
-    return _put(
-        state, agent, inbox=inbox, turn=turn, turns=turn.number, ended=None, **_add(agent, (body.message,))
-    )
-
-
-def _generating(state: State, body: e.GenerationStarted, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    assert agent.turn is not None
-    turn = replace(agent.turn, iterations=agent.turn.iterations + 1)
-    return _put(state, agent, generation=body, turn=turn, iterations=agent.iterations + 1)
-
-
-def _generated(state: State, body: e.GenerationFinished, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    started = agent.generation
-    if started is None:
-        return state
-    state, agent = _spend(state, agent, body.usage)
-    ratio = agent.ratio
-    if body.usage.input and not body.usage.estimated:
-        ratio = body.usage.input / max(agent.size + len(started.status), 1)
-    changes: dict[str, Any] = {"generation": None, "ratio": min(max(ratio, 0.05), 2.0)}
-    if body.message.parts:
-        changes |= _add(agent, (body.message,))
-    turn = agent.turn
-    if turn is not None and (prose := body.reply or body.message.text.strip()):
-        changes["turn"] = replace(turn, partial=prose)
-    if body.finish != "cut":
-        changes |= {"reply": body, "reviewed": False, "work": tuple(Work(a) for a in body.actions)}
-    return _put(state, agent, **changes)
-
-
-def _generation_failed(state: State, body: e.GenerationFailed, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    state, agent = _spend(state, agent, body.usage)
-    return _put(state, agent, generation=None, failure=body.message)
-
-
-def _reviewed(state: State, body: e.ReplyReviewed, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    if agent.reply is None or agent.reviewed or any(w.started or w.outcome for w in agent.work):
-        return state
-    if body.verdict == "accept":
-        return _put(state, agent, reviewed=True)
-    shorter = replace(agent, dialogue=agent.dialogue[:-1])
-    if body.verdict == "again":
-        remark = said("user", body.remark or "Please try again.")
-        return _put(state, shorter, reply=None, work=(), **_add(shorter, (remark,)))
-    assert body.message is not None
-    reply = replace(agent.reply, message=body.message, actions=body.actions, reply=body.reply)
-    work = tuple(Work(a) for a in body.actions)
-    return _put(state, shorter, reply=reply, reviewed=True, work=work, **_add(shorter, (body.message,)))
-
-
-def _judged(state: State, body: e.ActionJudged, _: e.Event) -> State:
-    return _rework(
-        state,
-        body.action,
-        lambda w: replace(w, verdict=body.verdict, reason=body.reason, digest=body.digest),
-    )
-
-
-def _answered_gate(state: State, body: e.ActionAnswered, _: e.Event) -> State:
-    rules: list[str] = []
-
-    def change(work: Work) -> Work:
-        if work.verdict != "ask" or (body.digest and body.digest != work.digest):
-            return work
-        if not body.allow:
-            return replace(work, verdict="deny", reason=body.reason or "the person said no")
-        action = work.action
-        if body.arguments is not None:
-            action = replace(action, arguments=body.arguments)
-        elif body.scope != "once":
-            rules.append(work.digest)
-        return replace(work, verdict="allow", action=action)
-
-    state = _rework(state, body.action, change)
-    return replace(state, rules=state.rules | set(rules)) if rules else state
-
-
-def _started(state: State, body: e.ActionStarted, _: e.Event) -> State:
-    return _rework(state, body.action, lambda w: replace(w, started=True, cancellable=body.cancellable))
-
-
-def _finished(state: State, body: e.ActionFinished, _: e.Event) -> State:
-    state = _rework(state, body.action, lambda w: w if w.outcome else replace(w, outcome=body.outcome))
-    state = _keep(state, body.outcome.values)
-    agent = state.agents[body.agent]
-    if agent.turn is None or not body.outcome.labels:
-        return state
-    labels = merge_labels(agent.turn.labels, body.outcome.labels)
-    return _put(state, agent, turn=replace(agent.turn, labels=labels))
-
-
 def trail_of(work: Iterable[Work]) -> str:
     """A digest of actions with their outcomes; equal for an iteration that repeats another."""
     told = [(w.action.capability, w.action.arguments, w.action.fault, w.outcome) for w in work]
     return sha256_of(msgspec.json.encode(told, order="sorted"))[:16] if told else ""
 
 
-def _observed(state: State, body: e.Observed, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    turn = agent.turn
-    if turn is not None:
-        trail = trail_of(agent.work)
-        turn = replace(
-            turn,
-            nudges=0 if agent.work else turn.nudges + 1,
-            trail=(*turn.trail[-11:], trail),
-            warned=trail if body.notices and trail else turn.warned,
+class _Handlers:
+    """One for each kind of event, found by the type of its second parameter."""
+
+    @staticmethod
+    def created(state: State, body: e.SessionCreated, _: e.Event) -> State:
+        return replace(state, created=body, policy=body.policy, attended=body.attended, limits=body.limits)
+
+    @staticmethod
+    def policy(state: State, body: e.PolicySet, _: e.Event) -> State:
+        return replace(state, policy=body.policy, attended=body.attended)
+
+    @staticmethod
+    def limits(state: State, body: e.LimitsRaised, _: e.Event) -> State:
+        if body.agent in state.agents:
+            return _put(state, state.agents[body.agent], limits=body.limits)
+        return replace(state, limits=body.limits)
+
+    @staticmethod
+    def agent(state: State, body: e.AgentCreated, _: e.Event) -> State:
+        agent = AgentState(
+            body.agent,
+            body.definition,
+            body.model,
+            body.caller,
+            body.prefix,
+            body.tools,
+            body.offered,
+            size=sum(message_size(m) for m in body.prefix),
+            limits=body.definition.limits,
         )
-    return _put(state, agent, reply=None, work=(), turn=turn, **_add(agent, body.messages))
+        return _put(state, agent)
 
+    @staticmethod
+    def model(state: State, body: e.ModelChanged, _: e.Event) -> State:
+        agent = state.agents.get(body.agent)
+        return _put(state, agent, model=body.model, failure="") if agent else state
 
-def _summarised(state: State, body: e.Summarised, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    state, agent = _spend(state, agent, body.usage)
-    dialogue = (body.message, *agent.dialogue[body.count :])
-    size = sum(message_size(m) for m in (*agent.prefix, *dialogue))
-    return _put(state, agent, dialogue=dialogue, size=size)
+    @staticmethod
+    def posted(state: State, body: e.MessagePosted, event: e.Event) -> State:
+        agent = state.agents.get(body.agent)
+        state = _keep(state, body.values)
+        return _put(state, agent, inbox=(*agent.inbox, (event.id, body))) if agent else state
 
+    @staticmethod
+    def delivered(state: State, body: e.MessagesDelivered, event: e.Event) -> State:
+        agent = state.agents[body.agent]
+        taken = [m for m in agent.inbox if m[0] in body.ids]
+        labels = merge_labels(*(m.labels for _, m in taken))
+        turn = agent.turn or Turn(agent.turns + 1, event.time)
+        turn = replace(turn, labels=merge_labels(turn.labels, labels), nudges=0)
+        inbox = tuple(m for m in agent.inbox if m[0] not in body.ids)
+        return _put(
+            state,
+            agent,
+            inbox=inbox,
+            turn=turn,
+            turns=turn.number,
+            ended=None,
+            **_add(agent, (body.message,)),
+        )
 
-def _noted(state: State, body: e.NoteSet, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    notes = {k: v for k, v in {**agent.notes, body.key: body.text}.items() if v}
-    return _put(state, agent, notes=notes)
+    @staticmethod
+    def generating(state: State, body: e.GenerationStarted, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        assert agent.turn is not None
+        turn = replace(agent.turn, iterations=agent.turn.iterations + 1)
+        return _put(state, agent, generation=body, turn=turn, iterations=agent.iterations + 1)
 
+    @staticmethod
+    def generated(state: State, body: e.GenerationFinished, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        started = agent.generation
+        if started is None:
+            return state
+        state, agent = _spend(state, agent, body.usage)
+        ratio = agent.ratio
+        if body.usage.input and not body.usage.estimated:
+            ratio = body.usage.input / max(agent.size + len(started.status), 1)
+        changes: dict[str, Any] = {"generation": None, "ratio": min(max(ratio, 0.05), 2.0)}
+        if body.message.parts:
+            changes |= _add(agent, (body.message,))
+        turn = agent.turn
+        if turn is not None and (prose := body.reply or body.message.text.strip()):
+            changes["turn"] = replace(turn, partial=prose)
+        if body.finish != "cut":
+            changes |= {"reply": body, "reviewed": False, "work": tuple(Work(a) for a in body.actions)}
+        return _put(state, agent, **changes)
 
-def _variable(state: State, body: e.VariableSet, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    return _put(_keep(state, (body.value,)), agent, variables={**agent.variables, body.name: body.value})
+    @staticmethod
+    def generation_failed(state: State, body: e.GenerationFailed, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        state, agent = _spend(state, agent, body.usage)
+        return _put(state, agent, generation=None, failure=body.message)
 
+    @staticmethod
+    def reviewed(state: State, body: e.ReplyReviewed, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        if agent.reply is None or agent.reviewed or any(w.started or w.outcome for w in agent.work):
+            return state
+        if body.verdict == "accept":
+            return _put(state, agent, reviewed=True)
+        shorter = replace(agent, dialogue=agent.dialogue[:-1])
+        if body.verdict == "again":
+            remark = said("user", body.remark or "Please try again.")
+            return _put(state, shorter, reply=None, work=(), **_add(shorter, (remark,)))
+        assert body.message is not None
+        reply = replace(agent.reply, message=body.message, actions=body.actions, reply=body.reply)
+        work = tuple(Work(a) for a in body.actions)
+        return _put(state, shorter, reply=reply, reviewed=True, work=work, **_add(shorter, (body.message,)))
 
-def _expired(state: State, body: e.TurnExpired, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    if agent.turn is None or agent.turn.number != body.turn:
+    @staticmethod
+    def judged(state: State, body: e.ActionJudged, _: e.Event) -> State:
+        return _rework(
+            state,
+            body.action,
+            lambda w: replace(w, verdict=body.verdict, reason=body.reason, digest=body.digest),
+        )
+
+    @staticmethod
+    def answered_gate(state: State, body: e.ActionAnswered, _: e.Event) -> State:
+        rules: list[str] = []
+
+        def change(work: Work) -> Work:
+            if work.verdict != "ask" or (body.digest and body.digest != work.digest):
+                return work
+            if not body.allow:
+                return replace(work, verdict="deny", reason=body.reason or "the person said no")
+            action = work.action
+            if body.arguments is not None:
+                action = replace(action, arguments=body.arguments)
+            elif body.scope != "once":
+                rules.append(work.digest)
+            return replace(work, verdict="allow", action=action)
+
+        state = _rework(state, body.action, change)
+        return replace(state, rules=state.rules | set(rules)) if rules else state
+
+    @staticmethod
+    def started(state: State, body: e.ActionStarted, _: e.Event) -> State:
+        return _rework(state, body.action, lambda w: replace(w, started=True, cancellable=body.cancellable))
+
+    @staticmethod
+    def finished(state: State, body: e.ActionFinished, _: e.Event) -> State:
+        state = _rework(state, body.action, lambda w: w if w.outcome else replace(w, outcome=body.outcome))
+        state = _keep(state, body.outcome.values)
+        agent = state.agents[body.agent]
+        if agent.turn is None or not body.outcome.labels:
+            return state
+        labels = merge_labels(agent.turn.labels, body.outcome.labels)
+        return _put(state, agent, turn=replace(agent.turn, labels=labels))
+
+    @staticmethod
+    def observed(state: State, body: e.Observed, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        turn = agent.turn
+        if turn is not None:
+            trail = trail_of(agent.work)
+            turn = replace(
+                turn,
+                nudges=0 if agent.work else turn.nudges + 1,
+                trail=(*turn.trail[-11:], trail),
+                warned=trail if body.notices and trail else turn.warned,
+            )
+        return _put(state, agent, reply=None, work=(), turn=turn, **_add(agent, body.messages))
+
+    @staticmethod
+    def summarised(state: State, body: e.Summarised, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        state, agent = _spend(state, agent, body.usage)
+        dialogue = (body.message, *agent.dialogue[body.count :])
+        size = sum(message_size(m) for m in (*agent.prefix, *dialogue))
+        return _put(state, agent, dialogue=dialogue, size=size)
+
+    @staticmethod
+    def noted(state: State, body: e.NoteSet, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        notes = {k: v for k, v in {**agent.notes, body.key: body.text}.items() if v}
+        return _put(state, agent, notes=notes)
+
+    @staticmethod
+    def variable(state: State, body: e.VariableSet, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        return _put(_keep(state, (body.value,)), agent, variables={**agent.variables, body.name: body.value})
+
+    @staticmethod
+    def expired(state: State, body: e.TurnExpired, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        if agent.turn is None or agent.turn.number != body.turn:
+            return state
+        return _put(state, agent, turn=replace(agent.turn, expired=True))
+
+    @staticmethod
+    def ended(state: State, body: e.TurnEnded, _: e.Event) -> State:
+        agent = state.agents[body.agent]
+        level = "run" if agent.level in ("stop", "kill") else agent.level
+        return _put(
+            state, agent, turn=None, reply=None, work=(), failure="", generation=None, level=level, ended=body
+        )
+
+    @staticmethod
+    def asked(state: State, body: e.Asked, _: e.Event) -> State:
+        return replace(state, questions={**state.questions, body.key: body})
+
+    @staticmethod
+    def answered(state: State, body: e.Answered, _: e.Event) -> State:
+        if body.key in state.answers or body.key not in state.questions:
+            return state
+        questions = {k: q for k, q in state.questions.items() if k != body.key}
+        return replace(state, questions=questions, answers={**state.answers, body.key: body})
+
+    @staticmethod
+    def controlled(state: State, body: e.Controlled, _: e.Event) -> State:
+        for name in state.below(body.agent):
+            agent = state.agents[name]
+            if body.level in ("stop", "kill") and agent.turn is None:
+                level: e.Level = "run"  # nothing to stop; it stays callable
+            elif agent.level == "kill" or (agent.level == "stop" and body.level != "kill"):
+                continue
+            else:
+                level = body.level
+            state = _put(state, agent, level=level)
         return state
-    return _put(state, agent, turn=replace(agent.turn, expired=True))
 
-
-def _ended(state: State, body: e.TurnEnded, _: e.Event) -> State:
-    agent = state.agents[body.agent]
-    level = "run" if agent.level in ("stop", "kill") else agent.level
-    return _put(
-        state, agent, turn=None, reply=None, work=(), failure="", generation=None, level=level, ended=body
-    )
-
-
-def _asked(state: State, body: e.Asked, _: e.Event) -> State:
-    return replace(state, questions={**state.questions, body.key: body})
-
-
-def _answered(state: State, body: e.Answered, _: e.Event) -> State:
-    if body.key in state.answers or body.key not in state.questions:
-        return state
-    questions = {k: q for k, q in state.questions.items() if k != body.key}
-    return replace(state, questions=questions, answers={**state.answers, body.key: body})
-
-
-def _controlled(state: State, body: e.Controlled, _: e.Event) -> State:
-    for name in state.below(body.agent):
-        agent = state.agents[name]
-        if body.level in ("stop", "kill") and agent.turn is None:
-            level: e.Level = "run"  # nothing to stop; it stays callable
-        elif agent.level == "kill" or (agent.level == "stop" and body.level != "kill"):
-            continue
-        else:
-            level = body.level
-        state = _put(state, agent, level=level)
-    return state
-
-
-def _stored(state: State, body: e.Stored, _: e.Event) -> State:
-    stored = {k: v for k, v in state.stored.items() if k != (body.area, body.key)}
-    if body.value is not None:
-        stored[body.area, body.key] = body.value
-    return replace(state, stored=stored)
+    @staticmethod
+    def stored(state: State, body: e.Stored, _: e.Event) -> State:
+        stored = {k: v for k, v in state.stored.items() if k != (body.area, body.key)}
+        if body.value is not None:
+            stored[body.area, body.key] = body.value
+        return replace(state, stored=stored)
 
 
 _HANDLERS: dict[type[e.Body], Callable[[State, Any, e.Event], State]] = {
-    e.SessionCreated: _created,
-    e.PolicySet: _policy,
-    e.LimitsRaised: _limits,
-    e.AgentCreated: _agent,
-    e.ModelChanged: _model,
-    e.MessagePosted: _posted,
-    e.MessagesDelivered: _delivered,
-    e.GenerationStarted: _generating,
-    e.GenerationFinished: _generated,
-    e.GenerationFailed: _generation_failed,
-    e.ReplyReviewed: _reviewed,
-    e.ActionJudged: _judged,
-    e.ActionAnswered: _answered_gate,
-    e.ActionStarted: _started,
-    e.ActionFinished: _finished,
-    e.Observed: _observed,
-    e.Summarised: _summarised,
-    e.NoteSet: _noted,
-    e.VariableSet: _variable,
-    e.TurnExpired: _expired,
-    e.TurnEnded: _ended,
-    e.Asked: _asked,
-    e.Answered: _answered,
-    e.Controlled: _controlled,
-    e.Stored: _stored,
+    get_type_hints(handler.__func__)["body"]: handler.__func__
+    for handler in vars(_Handlers).values()
+    if isinstance(handler, staticmethod)
 }
