@@ -1,0 +1,213 @@
+"""The HTTP interface over a machine: events out, commands in, and the page.
+
+| way | |
+|---|---|
+| GET /api/health | the version; the only one that needs no token |
+| GET /api/sessions | the sessions, the last used first |
+| POST /api/sessions | `commands.Create` -> `{session}` |
+| GET /api/sessions/ID/events?after=N | the events above N; as SSE, for ever, when asked to |
+| POST /api/sessions/ID/commands | one of `commands` -> `{id}`; its effect comes as events |
+| GET /api/models, /api/agents | what can be chosen |
+| WebSocket /api/stream | see `stream` |
+
+An error is `{"error": sentence}` with a status of 4xx, or 5xx where it is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket
+
+import textor
+from textor.errors import JournalError, TextorError, UseError
+from textor.events import to_json
+from textor.server import commands
+from textor.server.guard import LOOPBACK, Guard, bearer, holds_token, problem
+from textor.server.stream import stream
+
+if TYPE_CHECKING:
+    from textor.assembly import Machine
+    from textor.kernel.session import Session
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+PAGE = Path(__file__).parent / "page"
+MAX_BODY = 4_000_000  #: bytes of a request's body
+
+logger = logging.getLogger("textor.server")
+
+
+class Refused(Exception):
+    """A request that ends with this status and sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def create_app(
+    machine: Machine,
+    token: str,
+    *,
+    workspace: Path | None = None,
+    allowed_hosts: Iterable[str] = LOOPBACK,
+) -> Starlette:
+    """The application. New sessions work in `workspace`, by default the current folder."""
+    api = Api(machine, workspace or Path.cwd())
+
+    def private(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
+        return Route(path, _answering(endpoint, token), methods=[method])
+
+    async def streaming(websocket: WebSocket) -> None:
+        await stream(websocket, machine, token)
+
+    routes = [
+        Route("/api/health", _answering(health, None), methods=["GET"]),
+        private("/api/sessions", api.sessions),
+        private("/api/sessions", api.create, "POST"),
+        private("/api/sessions/{session}/events", api.events),
+        private("/api/sessions/{session}/commands", api.command, "POST"),
+        private("/api/models", api.models),
+        private("/api/agents", api.agents),
+        WebSocketRoute("/api/stream", streaming),
+        Mount("/", StaticFiles(directory=PAGE, html=True)),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, allowed_hosts=allowed_hosts)],
+        exception_handlers={HTTPException: _http_problem},
+    )
+
+
+async def health(request: Request) -> Response:
+    return JSONResponse({"version": textor.__version__})
+
+
+class Api:
+    """The endpoints, over one machine."""
+
+    def __init__(self, machine: Machine, workspace: Path) -> None:
+        self.machine = machine
+        self.workspace = workspace
+
+    async def sessions(self, request: Request) -> Response:
+        return _json({"sessions": await self.machine.sessions()})
+
+    async def create(self, request: Request) -> Response:
+        wanted = commands.read_create(await _body(request))
+        journal = self.machine.journal
+        if await journal.session(wanted.id) is None:
+            try:
+                await self.machine.create(
+                    wanted.text,
+                    workspace=self.workspace,
+                    agent=wanted.agent,
+                    model=wanted.model,
+                    id=wanted.id,
+                )
+            except JournalError:
+                if await journal.session(wanted.id) is None:
+                    raise  # else the same request came twice at once, and the other was first
+        return _json({"session": wanted.id}, 201)
+
+    async def events(self, request: Request) -> Response:
+        session = await self._session(request)
+        if "text/event-stream" in request.headers.get("accept", ""):
+            after = _number(request.headers.get("last-event-id") or request.query_params.get("after", "0"))
+            headers = {"cache-control": "no-store"}
+            return StreamingResponse(_sse(session, after), media_type="text/event-stream", headers=headers)
+        after = _number(request.query_params.get("after", "0"))
+        return _json({"events": [to_json(e) async for e in self.machine.journal.read(session.id, after)]})
+
+    async def command(self, request: Request) -> Response:
+        session = await self._session(request)
+        command = commands.read_command(await _body(request))
+        return _json({"id": await commands.perform(session, command)})
+
+    async def models(self, request: Request) -> Response:
+        machine = self.machine
+        usual = machine.model_for(machine.definition(machine.default_agent(), self.workspace))
+        config = str(machine.config.path)
+        return _json({"models": await machine.models(), "default": usual, "config": config})
+
+    async def agents(self, request: Request) -> Response:
+        types = self.machine.agent_types(self.workspace)
+        usual = self.machine.default_agent()
+        return _json({"agents": [{"type": t.type, "purpose": t.purpose} for t in types], "default": usual})
+
+    async def _session(self, request: Request) -> Session:
+        try:
+            return await self.machine.session(request.path_params["session"])
+        except UseError as error:
+            raise Refused(404, str(error)) from None
+
+
+async def _sse(session: Session, after: int) -> AsyncIterator[str]:
+    async for event in session.follow(after):
+        yield f"id: {event.seq}\ndata: {json.dumps(to_json(event), ensure_ascii=False)}\n\n"
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status, media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise Refused(413, f"The request is bigger than {MAX_BODY // 1_000_000} MB.")
+    return bytes(body)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise UseError(f"`after` must be the number of an event, not {text[:40]!r}.")
+    return int(text)
+
+
+def _answering(endpoint: Endpoint, token: str | None) -> Endpoint:
+    """`endpoint` behind the token, with every error as a status and a sentence."""
+
+    async def answer(request: Request) -> Response:
+        if token is not None and not holds_token(bearer(request), token):
+            response = problem(401, "The token is missing or wrong: use the address that Textor printed.")
+            response.headers["www-authenticate"] = "Bearer"
+            return response
+        try:
+            return await endpoint(request)
+        except Refused as refused:
+            return problem(refused.status, str(refused))
+        except JournalError as error:
+            return problem(503, str(error))
+        except TextorError as error:
+            return problem(400, str(error))
+        except Exception as error:
+            logger.error("%s %s failed: %r", request.method, request.url.path, error)
+            logger.debug("where it failed", exc_info=True)
+            return problem(500, "Textor failed inside; its log says where.")
+
+    return answer
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    """What starlette itself refuses: unknown paths and methods."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    sentences = {
+        404: f"There is nothing at {request.url.path[:200]!r}.",
+        405: "This method is not for this path.",
+    }
+    return problem(status, sentences.get(status, str(error)))

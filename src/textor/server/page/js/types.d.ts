@@ -1,0 +1,76 @@
+// The shapes that come over the wire, and what the page makes of them (see src/textor/events.py).
+
+interface SessionEvent {
+  kind: string;
+  id: string;
+  /** seconds since 1970 UTC */
+  time: number;
+  seq: number;
+  data: any;
+}
+
+interface Delta {
+  agent: string;
+  kind: string;
+  text: string;
+  /** the id of the action that it belongs to, "" for none */
+  action?: string;
+}
+
+type Frame =
+  | { type: "session"; session: string; head: number }
+  | { type: "event"; event: SessionEvent }
+  | ({ type: "delta" } & Omit<Delta, "type">)
+  | { type: "error"; error: string };
+
+interface Usage {
+  input?: number;
+  output?: number;
+  cached?: number;
+  cost?: number | null;
+  estimated?: boolean;
+}
+
+interface Outcome {
+  state: "done" | "failed" | "denied" | "cancelled" | "unknown";
+  text?: string;
+  values?: { name?: string; media_type: string; size?: number; text?: string | null }[];
+  exit_status?: number | null;
+}
+
+interface SessionInfo {
+  id: string;
+  updated: number;
+  status: "idle" | "runnable";
+  title?: string;
+}
+
+interface ModelInfo {
+  id: string;
+  available?: boolean;
+  note?: string;
+}
+
+interface AgentType {
+  type: string;
+  purpose?: string;
+}
+
+/** One thing in the conversation: `data` is changed in place, `view` is what is drawn. */
+interface Item {
+  key: string;
+  type: "message" | "reply" | "action" | "question" | "note" | "end";
+  data: any;
+  view: import("../vendor/signals.js").Signal<any>;
+}
+
+interface AgentState {
+  model: string;
+  type: string;
+  running: boolean;
+  level: "run" | "pause" | "stop" | "kill";
+  /** the open generation */
+  open: Item | null;
+  /** what its last generation of this turn said */
+  said: string;
+}

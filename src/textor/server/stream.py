@@ -1,0 +1,189 @@
+"""The stream of one tab: one WebSocket that carries what happens in the session it shows.
+
+The first frame is `{token, session, after}`; further frames `{session, after}` switch to another
+session ("" to none). What comes back, a frame being one object or a list of them:
+
+    {"type": "session", "session": ID, "head": N}   what follows is of this session
+    {"type": "event", "event": {...}}               durable, `events.to_json`, in order
+    {"type": "delta", "agent", "kind", "text", "action"}   decoration until the event arrives
+    {"type": "error", "error": SENTENCE}            this session cannot be followed
+
+A slow tab never holds a session back. Events wait in the journal, where they are anyway, until
+the tab has taken those before. Deltas are merged while they wait, and dropped beyond a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from textor.errors import TextorError
+from textor.events import to_json
+from textor.live import Delta
+from textor.server.guard import holds_token
+
+if TYPE_CHECKING:
+    from textor.assembly import Machine
+    from textor.kernel.session import Session
+
+BAD_TOKEN = 4401  #: close codes, which the page knows
+BAD_FRAME = 4400
+
+EVENTS_WAITING = 256  #: events that wait in the outbox, beyond which the journal is not read on
+DELTA_TEXT = 256_000  #: characters of deltas that wait in the outbox, beyond which they are dropped
+FIRST_FRAME = 10.0  #: seconds in which a tab has to say who it is
+
+#: Kinds of deltas that are pieces of one text; of the others a later one is a new thing.
+_PIECES = ("text", "reasoning", "argument", "output")
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What a tab sends."""
+
+    session: str = ""
+    after: int = 0
+    token: str = ""
+
+
+class Outbox:
+    """What waits to be sent, in order."""
+
+    def __init__(self) -> None:
+        self._items: deque[dict[str, Any]] = deque()
+        self._events = 0
+        self._text = 0
+        self._filled = asyncio.Event()
+        self._drained = asyncio.Event()
+
+    async def event(self, item: dict[str, Any]) -> None:
+        """Add an event; waits while too many wait already."""
+        while self._events >= EVENTS_WAITING:
+            self._drained.clear()
+            await self._drained.wait()
+        self._events += 1
+        self._add({"type": "event", "event": item})
+
+    def delta(self, delta: Delta) -> None:
+        """Add a delta, merged into the one before where it goes on from it; never waits."""
+        if self._text + len(delta.text) > DELTA_TEXT:
+            return
+        self._text += len(delta.text)
+        item = {"type": "delta", **msgspec.structs.asdict(delta)}
+        last = self._items[-1] if self._items else {}
+        if delta.kind in _PIECES and {**last, "text": delta.text} == item:
+            last["text"] += delta.text
+        else:
+            self._add(item)
+
+    def _add(self, item: dict[str, Any]) -> None:
+        self._items.append(item)
+        self._filled.set()
+
+    async def take(self) -> list[dict[str, Any]]:
+        """All that waits; at least one item."""
+        await self._filled.wait()
+        taken = list(self._items)
+        self._items.clear()
+        self._events = self._text = 0
+        self._filled.clear()
+        self._drained.set()
+        return taken
+
+
+async def stream(websocket: WebSocket, machine: Machine, token: str) -> None:
+    """Serve one tab until it closes."""
+    await websocket.accept()
+    shown: asyncio.Task[None] | None = None
+    try:
+        async with asyncio.timeout(FIRST_FRAME):
+            frame = await _receive(websocket)
+        if not holds_token(frame.token, token):
+            await websocket.close(BAD_TOKEN, "The token is wrong.")
+            return
+        while True:
+            if shown is not None:
+                await _cancel(shown)
+            shown = asyncio.create_task(_show(websocket, machine, frame)) if frame.session else None
+            frame = await _receive(websocket)
+    except TimeoutError:
+        await websocket.close(BAD_FRAME, "No first frame came.")
+    except msgspec.DecodeError:
+        await websocket.close(BAD_FRAME, "The frame cannot be read.")
+    except WebSocketDisconnect:
+        pass
+    finally:
+        if shown is not None:
+            await _cancel(shown)
+
+
+async def _receive(websocket: WebSocket) -> Frame:
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    try:
+        return msgspec.json.decode(message.get("text") or message.get("bytes") or b"", type=Frame)
+    except UnicodeError as error:
+        raise msgspec.DecodeError(str(error)) from None
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()
+
+
+async def _show(websocket: WebSocket, machine: Machine, frame: Frame) -> None:
+    """Send what happens in one session, until cancelled or until the tab is gone."""
+    try:
+        session = await machine.session(frame.session)
+        info = await machine.journal.session(frame.session)
+        head = info.head if info else 0
+        await _send(websocket, [{"type": "session", "session": frame.session, "head": head}])
+        outbox = Outbox()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_take_deltas(session, outbox))
+            tasks.create_task(_take_events(session, frame.after, outbox))
+            tasks.create_task(_send_all(websocket, outbox))
+    except* TextorError as errors:
+        try:
+            await _send(websocket, [{"type": "error", "error": str(_first(errors))}])
+        except WebSocketDisconnect:
+            pass
+    except* WebSocketDisconnect:
+        pass
+
+
+def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
+async def _take_events(session: Session, after: int, outbox: Outbox) -> None:
+    async for event in session.follow(after):
+        await outbox.event(to_json(event))
+
+
+async def _take_deltas(session: Session, outbox: Outbox) -> None:
+    async for delta in session.live():
+        outbox.delta(delta)
+
+
+async def _send_all(websocket: WebSocket, outbox: Outbox) -> None:
+    while True:
+        await _send(websocket, await outbox.take())
+
+
+async def _send(websocket: WebSocket, items: list[dict[str, Any]]) -> None:
+    frame = items[0] if len(items) == 1 else items
+    try:
+        await websocket.send_text(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+    except RuntimeError:  # starlette's word for a connection that was closed meanwhile
+        raise WebSocketDisconnect(1006) from None
