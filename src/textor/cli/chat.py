@@ -1,0 +1,311 @@
+"""`textor chat`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any
+
+from textor import events as e
+from textor.cli import DONE
+from textor.cli.parser import Commands, add_choices
+from textor.errors import TextorError, UseError
+
+if TYPE_CHECKING:
+    from textor.assembly import Machine
+    from textor.cli.questions import Question
+    from textor.kernel.session import Session
+
+HELP = """\
+Write and press Enter; what you write while it works reaches it at the next step.
+  /model [ID]   show the models, or go on with another
+  /stop         stop at the next step; again: end it now (Ctrl-C does the same)
+  /quit         leave (Ctrl-D does the same); `textor sessions resume` comes back
+At a question: y, n (and why, if you like), e to edit it first, s for yes in this session."""
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("chat", help="have a conversation", description=f"{__doc__}\n\n{HELP}")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_choices(parser)
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UseError("`textor chat` needs a terminal.", 'Elsewhere use: textor run "TASK"')
+    return asyncio.run(_chat(args))
+
+
+async def _chat(args: argparse.Namespace) -> int:
+    from textor.assembly import open_machine
+    from textor.cli.opening import configuration, workspace
+
+    config = configuration(models__default=args.model)
+    folder = workspace(args)
+    async with open_machine(config) as machine:
+        session = await machine.create(
+            workspace=folder,
+            agent=args.agent or "",
+            model=args.model or "",
+            policy="yes" if args.yes else config.gate.policy,
+            limits=config.limits,
+        )
+        return await Chat(machine, session).run()
+
+
+class Chat:
+    """One conversation. Events are told above the prompt, which stays usable all the while."""
+
+    def __init__(self, machine: Machine, session: Session) -> None:
+        from textor.cli.story import Story
+        from textor.cli.stream import Stream
+        from textor.cli.terminal import Terminal
+
+        self.machine = machine
+        self.session = session
+        self.terminal = Terminal()
+        self.story = Story()
+        self.stream = Stream(self._width)
+        self.questions: dict[str, Question] = {}
+        self.editing: Question | None = None
+        self.busy = False
+        self.stops = 0
+        self._streaming = False
+        self._prompt: Any = None
+
+    # -- the two sides ---------------------------------------------------------------------
+
+    async def run(self) -> int:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        from textor.cli.story import HINT, is_embedded
+
+        self._prompt = PromptSession()
+        state = await self.session.state()
+        model = state.agents["main"].model
+        title = state.created.title if state.created else ""
+        with patch_stdout(raw=True):
+            self._print(f"{title or 'Textor'} · {model} · {self.session.id} · /help", "dim")
+            if is_embedded(model):
+                self._print(HINT, "note")
+            tellers = [
+                asyncio.create_task(self._tell(state.seq)),
+                asyncio.create_task(self._live()),
+            ]
+            typing = asyncio.create_task(self._type())
+            try:
+                done, _ = await asyncio.wait([typing, *tellers], return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                for task in (typing, *tellers):
+                    task.cancel()
+                await asyncio.gather(typing, *tellers, return_exceptions=True)
+        if self.busy:
+            self._print("It is still at work; that goes on when you resume.", "dim")
+        self._print(f"`textor sessions resume {self.session.id}` goes on with this conversation.", "dim")
+        return DONE
+
+    async def _type(self) -> None:
+        """Read what the person types until they leave."""
+        while True:
+            default = ""
+            if self.editing is not None:
+                from textor.cli.questions import arguments_text
+
+                assert self.editing.action is not None
+                default = arguments_text(self.editing.action)
+            try:
+                text: str = await self._prompt.prompt_async(
+                    self._message, default=default, handle_sigint=True
+                )
+            except KeyboardInterrupt:
+                await self._stop()
+                continue
+            except EOFError:
+                return
+            try:
+                if not await self._typed(text):
+                    return
+            except TextorError as error:
+                self._print(f"textor: {error}", "bad")
+
+    def _message(self) -> str:
+        """The prompt: the line that is being written above it, and what Enter would do."""
+        lines = [self.stream.unfinished] if self.stream.unfinished else []
+        if self.editing is not None:
+            lines.append("arguments> ")
+        elif self.questions:
+            lines.append(next(iter(self.questions.values())).prompt)
+        else:
+            lines.append("… > " if self.busy else "> ")
+        return "\n".join(lines)
+
+    # -- what was typed --------------------------------------------------------------------
+
+    async def _typed(self, text: str) -> bool:
+        """Act on a line; False to leave."""
+        if self.editing is not None:
+            await self._edited(text)
+        elif not text.strip():
+            pass
+        elif text.startswith("/"):
+            return await self._command(text)
+        elif not await self._answered(text):
+            self.busy = True
+            self.stops = 0
+            await self.session.post(text)
+        return True
+
+    async def _command(self, text: str) -> bool:
+        word, _, rest = text.strip().partition(" ")
+        match word:
+            case "/quit" | "/exit":
+                return False
+            case "/help":
+                self._print(HELP)
+            case "/stop":
+                await self._stop()
+            case "/model" if rest.strip():
+                await self.session.change_model(rest.strip())
+            case "/model":
+                for model in await self.machine.models():
+                    self._print(f"  {model.id}{'' if model.available else f' ({model.note})'}")
+            case _:
+                self._print(f"There is no command {word}. /help lists them.", "warn")
+        return True
+
+    async def _answered(self, text: str) -> bool:
+        """Whether the line was the answer to an open question; other lines are messages."""
+        from textor.cli.questions import parse_answer
+
+        question = next(iter(self.questions.values()), None)
+        if question is None:
+            return False
+        if question.kind == "agent":
+            await self.session.reply(question.key, text)
+        else:
+            answer = parse_answer(text)
+            if answer is None:
+                return False
+            if answer.edit:
+                self.editing = question
+                return True
+            await self.session.answer(question.key, answer.allow, reason=answer.reason, scope=answer.scope)
+        self.questions.pop(question.key, None)
+        return True
+
+    async def _edited(self, text: str) -> None:
+        from textor.cli.questions import parse_arguments
+
+        question, self.editing = self.editing, None
+        assert question is not None
+        if not text.strip() or question.key not in self.questions:
+            return
+        await self.session.answer(question.key, True, arguments=parse_arguments(text))
+        self.questions.pop(question.key, None)
+
+    async def _stop(self) -> None:
+        self.editing = None
+        if not self.busy:
+            self._print("Ctrl-D or /quit leaves.", "dim")
+            return
+        self.stops += 1
+        await self.session.control("stop" if self.stops == 1 else "kill")
+        words = "Stopping at the next step; again ends it now." if self.stops == 1 else "Ending it now."
+        self._print(words, "warn")
+
+    # -- what happens ----------------------------------------------------------------------
+
+    async def _tell(self, known: int) -> None:
+        from textor.cli.attend import closing
+
+        async with closing(self.session.follow()) as events:
+            async for event in events:
+                if event.seq > known:
+                    self._event(event)
+                else:
+                    list(self.story.tell(event))  # it remembers the actions
+                    self._note(event.body)
+
+    def _event(self, event: e.Event) -> None:
+        self._said(event.body)
+        for text, style in self.story.tell(event):
+            self._print(text, style)
+        opened = self._note(event.body)
+        if opened is not None:
+            self._print(opened.text, "bold")
+        self._redraw()
+
+    def _said(self, body: e.Body) -> None:
+        """The model's words: streamed as they come, made whole when the message is there."""
+        match body:
+            case e.GenerationStarted(agent="main"):
+                self.stream.begin()
+                self._streaming = True
+            case e.GenerationWaiting(agent="main") | e.GenerationFailed(agent="main"):
+                self._lines(self.stream.void())
+            case e.GenerationFinished(agent="main", message=message):
+                self._streaming = False
+                self._lines(self.stream.finish(message.text))
+            case e.TurnEnded(agent="main", text=text, reason=reason):
+                from textor.cli.run import why
+
+                if not self.stream.has_said(text):
+                    self._lines(text.split("\n"))
+                if reason not in ("replied", "asked"):
+                    self._print(why(body), "bad")
+
+    def _note(self, body: e.Body) -> Question | None:
+        """Keep what is open; returns a question that has just been opened."""
+        from textor.cli.questions import at_the_gate, of_an_agent
+
+        match body:
+            case e.MessagesDelivered(agent="main"):
+                self.busy, self.stops = True, 0
+            case e.TurnEnded(agent="main"):
+                self.busy, self.stops = False, 0
+                self.questions.clear()
+            case e.ActionJudged(verdict="ask", action=key) if key in self.story.actions:
+                self.questions[key] = at_the_gate(body, self.story.actions[key])
+                return self.questions[key]
+            case e.Asked(key=key):
+                self.questions[key] = of_an_agent(body)
+                return self.questions[key]
+            case e.ActionAnswered(action=key) | e.ActionFinished(action=key) | e.Answered(key=key):
+                self.questions.pop(key, None)
+        return None
+
+    async def _live(self) -> None:
+        from textor.cli.attend import closing
+
+        async with closing(self.session.live()) as deltas:
+            async for delta in deltas:
+                if delta.agent != "main":
+                    continue
+                if delta.kind == "text" and self._streaming:
+                    self._lines(self.stream.feed(delta.text))
+                elif delta.kind == "progress":
+                    self._print(f"  {delta.text}", "dim")
+                self._redraw()
+
+    # -- showing ---------------------------------------------------------------------------
+
+    def _width(self) -> int:
+        return int(self._prompt.output.get_size().columns) if self._prompt else 80
+
+    def _lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self._print(line)
+
+    def _print(self, text: str, style: str = "") -> None:
+        from textor.cli.terminal import clean
+
+        print(self.terminal.styled(clean(text), style), flush=True)
+
+    def _redraw(self) -> None:
+        if self._prompt is not None and self._prompt.app.is_running:
+            self._prompt.app.invalidate()

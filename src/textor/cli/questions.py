@@ -1,0 +1,79 @@
+"""What a person is asked: may this action run, and what an agent wants to know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, NamedTuple
+
+from textor import events as e
+from textor.actions import Action
+from textor.cli.story import call_block
+from textor.errors import UseError
+
+PROMPT = "Allow it? [y]es, [n]o, [e]dit, yes for this [s]ession: "
+
+
+class Question(NamedTuple):
+    """One open question. `key` is the action at the gate, or the key of an agent's question."""
+
+    kind: Literal["gate", "agent"]
+    key: str
+    text: str
+    agent: str = "main"
+    action: Action | None = None
+    digest: str = ""
+
+    @property
+    def prompt(self) -> str:
+        return PROMPT if self.kind == "gate" else "Your answer: "
+
+
+class Answer(NamedTuple):
+    """A person's word at the gate; `edit` asks for other arguments first."""
+
+    allow: bool
+    scope: Literal["once", "session"] = "once"
+    reason: str = ""
+    edit: bool = False
+
+
+def at_the_gate(body: e.ActionJudged, action: Action) -> Question:
+    """The question about an action that waits: the exact call and why it waits."""
+    text = f"{call_block(action)}\nThis waits for you: {body.reason}."
+    return Question("gate", body.action, text, body.agent, action, body.digest)
+
+
+def of_an_agent(body: e.Asked) -> Question:
+    return Question("agent", body.key, f"{body.agent} asks: {body.question}", body.agent)
+
+
+def parse_answer(text: str) -> Answer | None:
+    """ "y", "yes", "n", "no because …", "e", "s"; None for anything else."""
+    word, _, rest = text.strip().partition(" ")
+    reason = rest.strip()
+    match word.lower().rstrip(",:;."):
+        case "y" | "yes" if not reason:
+            return Answer(True)
+        case "s" | "session" if not reason:
+            return Answer(True, "session")
+        case "e" | "edit" if not reason:
+            return Answer(True, edit=True)
+        case "n" | "no":
+            return Answer(False, reason=reason)
+    return None
+
+
+def arguments_text(action: Action) -> str:
+    """The arguments on one line, for editing."""
+    return json.dumps(action.arguments, ensure_ascii=False)
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Edited arguments. Raises `UseError` that says what is wrong."""
+    try:
+        arguments = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UseError(f"This is not valid JSON: {error.msg} at character {error.pos + 1}.") from None
+    if not isinstance(arguments, dict):
+        raise UseError('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
+    return arguments

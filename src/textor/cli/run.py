@@ -1,0 +1,115 @@
+"""`textor run`: one task; progress on stderr, the reply on stdout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from textor.cli import DONE, FAILED, INTERRUPTED, LIMIT
+from textor.cli.parser import Commands, add_choices
+from textor.errors import UseError
+
+if TYPE_CHECKING:
+    from textor.cli.terminal import Terminal
+    from textor.events import TurnEnded
+    from textor.kernel.state import State
+
+EPILOG = """\
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 a limit was reached, 130 interrupted. Where stdin is
+no terminal nobody can be asked, and what would be asked about is denied unless --yes allows it.
+"""
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("run", help="do one task", description=__doc__, epilog=EPILOG)
+    parser.add_argument("text", nargs="+", metavar="TASK", help="what to do; - reads it from stdin")
+    add_choices(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the reply")
+    parser.set_defaults(command=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    import asyncio
+
+    return asyncio.run(_run(args))
+
+
+async def _run(args: argparse.Namespace) -> int:
+    from textor.assembly import open_machine
+    from textor.cli.attend import Attendant
+    from textor.cli.opening import configuration, workspace
+    from textor.cli.terminal import Terminal
+
+    config = configuration(models__default=args.model)
+    folder, text, attended = workspace(args), task(args.text), sys.stdin.isatty()
+    terminal = Terminal()
+    async with open_machine(config) as machine:
+        session = await machine.create(
+            text,
+            workspace=folder,
+            agent=args.agent or "",
+            model=args.model or "",
+            policy="yes" if args.yes else config.gate.policy,
+            attended=attended,
+            limits=config.limits,
+        )
+        attendant = Attendant(session, terminal, attended=attended)
+        ended = await attendant.until_end()
+        state = await session.state()
+    report(terminal, ended, state, session.id, json=args.json)
+    return INTERRUPTED if attendant.interrupted and ended.reason == "stopped" else code_of(ended)
+
+
+def task(words: list[str]) -> str:
+    """The text of the task. Raises `UseError` when there is none."""
+    text = sys.stdin.read() if words == ["-"] else " ".join(words)
+    if not text.strip():
+        raise UseError("There is no task.", 'Say what to do, as in: textor run "list the files here".')
+    return text
+
+
+def code_of(ended: TurnEnded) -> int:
+    codes = {"replied": DONE, "asked": DONE, "limit": LIMIT, "stopped": INTERRUPTED}
+    return codes.get(ended.reason, FAILED)
+
+
+def report(terminal: Terminal, ended: TurnEnded, state: State, session: str, *, json: bool) -> None:
+    """The reply, or what was achieved, on stdout; why it ended otherwise on stderr."""
+    if json:
+        import json as jsonlib
+
+        print(
+            jsonlib.dumps(summary(ended, state, session), ensure_ascii=False), file=terminal.out, flush=True
+        )
+    elif ended.text:
+        terminal.reply(ended.text)
+    if ended.reason not in ("replied", "asked"):
+        terminal.say(f"textor: {why(ended)}", "bad")
+        if ended.reason != "failed":
+            terminal.say(f"textor: `textor sessions resume {session}` goes on with it.", "dim")
+
+
+def why(ended: TurnEnded) -> str:
+    """A sentence for an end that is no reply."""
+    detail = ended.detail.rstrip(".")
+    match ended.reason:
+        case "limit":
+            return f"A limit was reached: {detail}."
+        case "stopped":
+            return f"Stopped: {detail}." if detail else "Stopped."
+        case _:
+            return f"It failed: {detail}."
+
+
+def summary(ended: TurnEnded, state: State, session: str) -> dict[str, Any]:
+    """What `--json` prints. `cost` in US dollars, null where a price is not known."""
+    return {
+        "reply": ended.text,
+        "reason": ended.reason,
+        "detail": ended.detail,
+        "iterations": sum(agent.iterations for agent in state.agents.values()),
+        "tokens": state.usage.total,
+        "cost": state.usage.cost,
+        "session": session,
+    }

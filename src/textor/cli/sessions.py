@@ -1,0 +1,133 @@
+"""`textor sessions`: what was done before, and going on with it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from textor.cli import DONE, INTERRUPTED
+from textor.cli.parser import Commands
+
+if TYPE_CHECKING:
+    from textor.cli.story import Story
+    from textor.events import Event
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("sessions", help="list, show or resume sessions", description=__doc__)
+    parser.set_defaults(command=listed)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    actions.add_parser("list", help="all sessions, the last used first (default)").set_defaults(
+        command=listed
+    )
+    one = actions.add_parser("show", help="one session from its beginning")
+    one.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    one.set_defaults(command=show)
+    again = actions.add_parser("resume", help="go on with a session: finish its turn, then chat")
+    again.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    again.add_argument("--model", metavar="ID", help="go on with another model, as provider:name")
+    again.set_defaults(command=resume)
+
+
+def listed(args: argparse.Namespace) -> int:
+    import asyncio
+
+    return asyncio.run(_list())
+
+
+def show(args: argparse.Namespace) -> int:
+    import asyncio
+
+    return asyncio.run(_show(args.id))
+
+
+def resume(args: argparse.Namespace) -> int:
+    import asyncio
+
+    return asyncio.run(_resume(args))
+
+
+def moment(seconds: float) -> str:
+    """A time as the person's clock shows it."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+async def _list() -> int:
+    from textor.assembly import open_machine
+    from textor.cli.opening import configuration
+    from textor.cli.terminal import columns
+
+    async with open_machine(configuration()) as machine:
+        rows = [(s.id, moment(s.updated), s.status, s.title) for s in await machine.sessions()]
+    print(
+        columns([("SESSION", "LAST USED", "STATE", "TITLE"), *rows]) if rows else "There are no sessions yet."
+    )
+    return DONE
+
+
+async def _show(id: str) -> int:
+    from textor.assembly import open_machine
+    from textor.cli.opening import configuration
+    from textor.cli.story import Story
+    from textor.cli.terminal import clean
+
+    story = Story()
+    async with open_machine(configuration()) as machine:
+        session = await machine.session(id)
+        async for event in machine.journal.read(session.id):
+            for line in told(event, story):
+                print(clean(line))
+    return DONE
+
+
+def told(event: Event, story: Story) -> list[str]:
+    """An event in the transcript of a session: what was said besides what was done."""
+    from textor import events as e
+    from textor.cli.run import why
+
+    match event.body:
+        case e.SessionCreated(title=title, workspace=workspace):
+            return [f"{title or 'A session'}, begun {moment(event.time)} in {workspace}"]
+        case e.AgentCreated(agent=agent, definition=definition, model=model):
+            return [f"{agent} is {definition.type}, with {model}"]
+        case e.MessagePosted(text=text, sender=sender):
+            return [f"\n> {line}" if not i else f"> {line}" for i, line in enumerate(text.split("\n"))] + (
+                [f"  (from {sender})"] if sender else []
+            )
+        case e.TurnEnded(agent="main", reason=reason, text=text):
+            return [text] + ([] if reason in ("replied", "asked") else [why(event.body)])
+        case e.GenerationFinished(actions=actions, reply=reply) if actions and reply:
+            return [reply, *(text for text, _ in story.tell(event))]
+    return [text for text, _ in story.tell(event)]
+
+
+async def _resume(args: argparse.Namespace) -> int:
+    from textor.assembly import open_machine
+    from textor.cli.attend import Attendant
+    from textor.cli.chat import Chat
+    from textor.cli.opening import configuration
+    from textor.cli.run import code_of, report
+    from textor.cli.terminal import Terminal
+
+    attended = sys.stdin.isatty()
+    async with open_machine(configuration()) as machine:
+        session = await machine.session(args.id)
+        if args.model:
+            await session.change_model(args.model)
+        state = await session.state()
+        if state.attended != attended:
+            await session.change_policy(state.policy, attended)
+        if attended:
+            return await Chat(machine, session).run()
+        terminal = Terminal()
+        main = state.agents["main"]
+        if main.turn is None and not main.inbox:
+            if main.ended is not None:
+                report(terminal, main.ended, state, session.id, json=False)
+            return DONE
+        attendant = Attendant(session, terminal, attended=False)
+        ended = await attendant.until_end(after=state.seq)
+        report(terminal, ended, await session.state(), session.id, json=False)
+        return INTERRUPTED if attendant.interrupted else code_of(ended)
