@@ -275,7 +275,8 @@ class _Reader:
         converted = _as_type(value, types, schema)
         if converted is _FAILED:
             what = f"should be {self.describe(schema)} and is {_kind(value)}, {excerpt(value)}"
-            self._problem(path, what + self._why(value, types), _mend(value, types))
+            why = self._why(value, types)
+            self._problem(path, what + why, "" if why else _mend(value, types))
             return value
         if isinstance(converted, dict):
             return self.object(converted, schema, path)
@@ -394,7 +395,8 @@ class _Reader:
         types = self.types(schema)
         if types == {"array"} and "items" in schema and depth < 4:
             inner = self.describe(schema["items"], False, depth + 1)
-            return ("a list of " if article else "list of ") + inner
+            plural = inner if " " in inner or inner == "any" else f"{inner}s"
+            return f"{'a list' if article else 'list'} of {plural}"
         words = [_WORDS.get(type_, ("a", type_)) for type_ in _WORDS if type_ in types]
         return " or ".join(f"{a} {word}".strip() if article else word for a, word in words) or (
             "any value" if article else "any"

@@ -181,3 +181,42 @@ def clean(value: Json) -> Json:
     if isinstance(value, (list, tuple)):
         return [clean(inner) for inner in value]
     return value
+
+
+class Extent:
+    """Finds where a JSON object or list ends, as its text comes in pieces; no piece is read twice.
+
+    Brackets are only counted: what stands between them is for `parse_json` to judge.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_string", "done")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._string = False
+        self._escaped = False
+        self.done = False  #: the closing bracket has been read
+
+    def take(self, text: str, at: int = 0) -> int:
+        """Read `text[at:]`; returns the offset behind the end, or `len(text)` when it goes on."""
+        if self._escaped and at < len(text):
+            at, self._escaped = at + 1, False
+        while not self.done:
+            found = (_IN_STRING if self._string else _BRACKET).search(text, at)
+            if found is None:
+                return len(text)
+            at = found.end()
+            character = found.group()
+            if character == '"':
+                self._string = not self._string
+            elif character == "\\":
+                self._escaped = at == len(text)
+                at += not self._escaped
+            else:
+                self._depth += 1 if character in "{[" else -1
+                self.done = self._depth <= 0
+        return at
+
+
+_IN_STRING = re.compile(r'["\\]')
+_BRACKET = re.compile(r'["{}\[\]]')
