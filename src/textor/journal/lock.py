@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -57,9 +58,10 @@ class FileLock:
     def write(self, content: bytes) -> None:
         """Put a note into the file, for whoever finds it locked."""
         handle = self._open()
-        os.ftruncate(handle, 0)
-        os.lseek(handle, 0, os.SEEK_SET)
-        os.write(handle, content)
+        with suppress(OSError):  # a full disk: the lock holds without the note
+            os.ftruncate(handle, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, content)
 
     def _open(self) -> int:
         if self._handle is None:

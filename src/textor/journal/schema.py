@@ -8,7 +8,6 @@ import sqlite3
 from pathlib import Path
 
 from textor.errors import JournalError
-from textor.journal.faults import explain
 
 APPLICATION = 0x54585452  #: "TXTR": how a journal is told from any other database
 VERSION = 1
@@ -52,30 +51,22 @@ def open_writer(path: Path) -> sqlite3.Connection:
     """The one connection that writes; makes the journal where there is none.
 
     Call it inside the gate: SQLite does not wait for others when it switches to WAL.
-    Raises `JournalError`.
+    Raises `JournalError` for what is no journal, and what SQLite and the system raise.
     """
-    try:
-        _touch(path)
-        connection = _connect(path)
-    except (sqlite3.Error, OSError) as error:
-        raise explain(path, error) from error
+    _touch(path)
+    connection = _connect(path)
     try:
         _prepare(connection, path)
-    except BaseException as error:
+    except BaseException:
         connection.close()
-        if isinstance(error, sqlite3.Error):
-            raise explain(path, error) from error
         raise
     return connection
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, and therefore never checkpoints. Raises `JournalError`."""
-    try:
-        connection = _connect(path)
-        connection.execute("pragma query_only = 1")
-    except sqlite3.Error as error:
-        raise explain(path, error) from error
+    """A connection that only reads, and therefore never checkpoints."""
+    connection = _connect(path)
+    connection.execute("pragma query_only = 1")
     return connection
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -36,22 +37,20 @@ class SqliteJournal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise explain(path.parent, error) from error
-        gate = Gate(path.with_name(path.name + "-lock"))
-        try:
-            with gate:
-                connection = open_writer(path)
-        except BaseException:
-            gate.close()
-            raise
-        self._blobs = FileBlobs(path.with_name(path.name + "-blobs"))
         self._signals = Signals(lambda: self.writer.look())
-        #: For what else is kept in the same file, such as snapshots: nothing but `do` and `query`.
-        self.writer = Writer(connection, path, gate, self._signals)
-        self._reader = open_reader(path)
+        self._blobs = FileBlobs(path.with_name(path.name + "-blobs"))
+        with ExitStack() as undo:
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                gate = undo.enter_context(closing(Gate(path.with_name(path.name + "-lock"))))
+                with gate:
+                    connection = undo.enter_context(closing(open_writer(path)))
+                    self._reader = undo.enter_context(closing(open_reader(path)))
+                #: For what else is kept in the same file, such as snapshots.
+                self.writer = Writer(connection, path, gate, self._signals)
+            except (sqlite3.Error, OSError) as error:
+                raise explain(path, error) from error
+            undo.pop_all()
 
     @property
     def blobs(self) -> FileBlobs:
