@@ -24,7 +24,7 @@ MOST_LINES = 4
 #: Words of the request that can be copied; a longer request is copied from its first words.
 MOST_WORDS = 400
 #: Characters of a free slot.
-MOST_CHARACTERS = 400
+MOST_CHARACTERS = 200
 
 _OPENERS = "\"'`“‘«(<{"
 _CLOSERS = "\"'`”’»)>}"

@@ -37,12 +37,12 @@ def filled(phrase: Phrase, action: Action) -> str:
     missing = [f"`{name}`" for name in action.arguments if name not in phrase.properties]
     if missing:
         raise UseError(f"`{phrase.shown}` has no slot for {', '.join(missing)}.")
-    slots = [encode(action.arguments[p]) if p in action.arguments else "" for p in phrase.properties]
-    for name, slot in zip(phrase.properties, slots, strict=True):
-        if not carries(slot):
-            raise UseError(f"A slot cannot hold the line break or the single bracket in `{name}`.")
     try:
         wanted = convert(action.arguments, phrase.capability.parameters)
+        slots = [encode(wanted[name]) if name in wanted else "" for name in phrase.properties]
+        for name, slot in zip(phrase.properties, slots, strict=True):
+            if not carries(slot):
+                raise UseError(f"A slot cannot hold the line break or the single bracket in `{name}`.")
         read = arguments_of(phrase, slots)
     except ArgumentError as error:
         raise UseError(str(error)) from error
