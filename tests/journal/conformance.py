@@ -4,7 +4,7 @@ in test_journal_memory.py and test_journal_sqlite.py."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ async def ids(journal: Journal, session: str = "s", after: int = 0) -> list[str]
     return [e.id async for e in journal.read(session, after)]
 
 
-async def soon(work: Coroutine[Any, Any, Any]) -> Any:
+async def soon(work: Awaitable[Any]) -> Any:
     """Bounded, so that a lost signal fails the test instead of hanging it."""
     return await asyncio.wait_for(work, 20)
 
@@ -335,7 +335,7 @@ class Conformance:
             await journal.append("s", [posted("y")], epoch=None)
             await journal.append("t", [posted("z")], epoch=None)
             assert [await soon(anext(changes)), await soon(anext(changes))] == ["s", "t"]
-            waiting = asyncio.ensure_future(anext(changes))
+            waiting = asyncio.ensure_future(soon(anext(changes)))
             await journal.append("s", [posted("y")], epoch=None)  # known: no change
             await journal.append("t", [posted("w")], epoch=None)
             assert await soon(waiting) == "t"

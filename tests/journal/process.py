@@ -62,7 +62,12 @@ async def main(path: str, command: str, *arguments: str) -> None:
         sys.stdin.readline()
         return
     journal = SqliteJournal(Path(path))
-    await {"batches": batches, "inputs": inputs, "claim": claim}[command](journal, *arguments)
+    if command == "batches":
+        await batches(journal, *arguments)
+    elif command == "inputs":
+        await inputs(journal, *arguments)
+    else:
+        await claim(journal)
     await journal.close()
 
 

@@ -40,7 +40,8 @@ class Journal(Protocol):
     def blobs(self) -> Blobs: ...
 
     async def create(self, session: str, events: Sequence[Event]) -> int:
-        """Make a session with its first events. Raises `JournalError` if it exists."""
+        """Make a session with its first events and return how many. It is "runnable" then, and
+        `changes` names it. Raises `JournalError` if it exists."""
         ...
 
     async def append(self, session: str, events: Sequence[Event], *, epoch: int | None) -> list[Event]:
@@ -48,7 +49,9 @@ class Journal(Protocol):
 
         The host appends under its `epoch`. An input from a face has `epoch` None; an event whose
         id the session already holds is not appended again (the stored one is returned), and a
-        new input turns the session "runnable" in the same transaction.
+        new input turns the session "runnable" in the same transaction. The host's ids are new
+        ones: a known one is a `JournalError`. When the waiting is cancelled, the batch may still
+        be kept: read before going on.
         """
         ...
 
@@ -75,7 +78,8 @@ class Journal(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[str]:
-        """Session ids in which somebody appended an input, of this process or another."""
+        """Session ids in which somebody appended an input, of this process or another, from the
+        moment of this call; one that waits to be taken comes once."""
         ...
 
     async def close(self) -> None: ...

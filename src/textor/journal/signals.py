@@ -46,11 +46,10 @@ class Changes(AsyncIterator[str]):
 
 
 class Signals:
-    """The followers and watchers of one journal. `on_first` is called when somebody starts to
-    wait and nobody did before."""
+    """The followers and watchers of one journal. `on_wait` is called when somebody begins to wait."""
 
-    def __init__(self, on_first: Callable[[], None] = lambda: None) -> None:
-        self._on_first = on_first
+    def __init__(self, on_wait: Callable[[], None] = lambda: None) -> None:
+        self._on_wait = on_wait
         self._followers: dict[str, set[asyncio.Event]] = {}
         # Weak, because an iterator has no moment at which its user must say that he is done.
         self._watchers: WeakSet[Changes] = WeakSet()
@@ -62,23 +61,20 @@ class Signals:
         return bool(self._followers) or bool(self._watchers)
 
     def changes(self) -> Changes:
-        first = not self.watched
         watcher = Changes()
         self._watchers.add(watcher)
         if self.closed:
             watcher.close()
-        if first:
-            self._on_first()
+        else:
+            self._on_wait()
         return watcher
 
     @contextmanager
     def listen(self, session: str) -> Iterator[asyncio.Event]:
         """An event that is set whenever something was appended to the session."""
-        first = not self.watched
         news = asyncio.Event()
         self._followers.setdefault(session, set()).add(news)
-        if first:
-            self._on_first()
+        self._on_wait()
         try:
             yield news
         finally:
