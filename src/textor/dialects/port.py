@@ -54,6 +54,13 @@ class Retracted(msgspec.Struct, frozen=True):
     """All actions read so far do not count: the model started over (`xml`)."""
 
 
+class Defined(msgspec.Struct, frozen=True):
+    """A variable of the agent was set in the text (`script`); it counts at once."""
+
+    name: str
+    text: str
+
+
 class Reply(msgspec.Struct, frozen=True):
     """Text that is the answer to the caller (`step`). In dialects that never say so, the prose of
     a reply without actions is the answer."""
@@ -67,7 +74,9 @@ class ThinkOn(msgspec.Struct, frozen=True):
     text: str
 
 
-ParseEvent = Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted | Reply | ThinkOn
+ParseEvent = (
+    Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted | Defined | Reply | ThinkOn
+)
 
 
 class Parser(Protocol):
