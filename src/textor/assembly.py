@@ -161,7 +161,7 @@ class Machine:
 
         Raises `TextorError` when the agent type or its model cannot be had; nothing is made then.
         """
-        workspace = workspace.resolve()
+        workspace = await asyncio.to_thread(workspace.resolve)
         if definition is None:
             definition = self.definition(agent or self.default_agent(model), workspace)
         chosen = self.model_for(definition, model)
@@ -233,10 +233,12 @@ def _title(text: str | None) -> str:
 async def core_providers() -> list[Provider]:
     """What every machine has: core, files, shell."""
     from textor.capabilities.core import core_provider
-    from textor.capabilities.files import files_provider
-    from textor.capabilities.shell import shell_provider
+    from textor.capabilities.files import FilesProvider
+    from textor.capabilities.sandbox import find_sandbox
+    from textor.capabilities.shell import ShellProvider
 
-    return [core_provider(), files_provider(), await shell_provider()]
+    sandbox = await asyncio.to_thread(find_sandbox)
+    return [core_provider(), FilesProvider(), ShellProvider(sandbox)]
 
 
 async def make_services(
@@ -290,6 +292,6 @@ async def _be_host(machine: Machine) -> None:
 
 async def _host_when_free(machine: Machine, lock: HostLock) -> None:
     """Take over when the hosting process ends, so that a session never stands still."""
-    while not lock.acquire():
+    while not lock.acquire():  # noqa: ASYNC110 - another process tells nothing when it dies
         await asyncio.sleep(TAKE_OVER)
     await _be_host(machine)

@@ -105,8 +105,8 @@ async def run(
     in the background is ended with it. `CapabilityError` when it cannot be started.
     """
     watched = _Watched(Tape(keep), keep if stop_when_full else None, on_output)
-    try:
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
             lambda: watched,
             *argv,
             cwd=cwd,
@@ -116,11 +116,21 @@ async def run(
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
+    )
+    early = False
+    try:
+        while not starting.done():
+            # a cancelling while it starts waits for the process, so as to end it for certain
+            try:
+                await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                early = True
+        transport, _ = starting.result()
     except (OSError, ValueError) as error:
         raise CapabilityError(f"{argv[0]} cannot be started: {error}.") from None
     watching = asyncio.create_task(_watch(transport.get_pid(), limits))
     try:
-        reason = await _until_over(watched, watching, timeout)
+        reason = "cancelled" if early else await _until_over(watched, watching, timeout)
     except asyncio.CancelledError:
         reason = "cancelled"
     ending = asyncio.create_task(_end(transport, watched, watching, supervised))

@@ -63,6 +63,7 @@ class Running:
         self.step = step
         self.task = task
         self.cancelled_at: float | None = None
+        self.entered = False  #: its coroutine has run at all
 
 
 class Runner:
@@ -152,6 +153,9 @@ class Runner:
                     self._abandoned.add(running.task)
                 elif not running.task.cancelled():
                     bodies += running.task.result()
+                elif not running.entered and id in self._begun:
+                    never = Outcome("cancelled", "Stopped before it started.")
+                    bodies.append(e.ActionFinished(running.step.agent, running.step.key, never))
         return bodies
 
     # -- steps that take time --------------------------------------------------------------
@@ -254,6 +258,7 @@ class Runner:
         self.wake()
 
     async def _perform(self, step: Step) -> list[e.Body]:
+        self._running[step.id].entered = True
         agent = self.state.agents[step.agent]
         work = next(w for w in agent.work if w.action.id == step.key)
         outcome = await self._outcome(agent, work, begun=step.id in self._begun)
