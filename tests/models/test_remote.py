@@ -254,7 +254,7 @@ def test_closing_the_iterator_hangs_up_and_the_server_notices() -> None:
     gate = Gate()
 
     async def some_of_it(model: RemoteModel) -> str:
-        async with aclosing(model.generate(ASK)) as chunks:  # type: ignore[type-var]
+        async with aclosing(model.generate(ASK)) as chunks:
             async for chunk in chunks:
                 assert isinstance(chunk, TextChunk)
                 return chunk.text

@@ -88,7 +88,7 @@ class RemoteModel:
 
     async def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk, None]:
         request = Request(context, stop, grammar, self._habits)
         failed = 0
         while True:

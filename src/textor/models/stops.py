@@ -26,7 +26,7 @@ class Stops:
         if ends:
             end, self.found = min(ends)
             return joined[seam:end]
-        self._tail = joined[len(joined) - self._longest + 1 :] if self._longest > 1 else ""
+        self._tail = joined[1 - self._longest :] if self._longest > 1 else ""
         return text
 
     def missing(self, reason: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from textor.errors import ModelError
@@ -98,7 +98,7 @@ class ScriptedModel:
 
     async def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk, None]:
         asked = Asked(context, stop, grammar)
         self.asked.append(asked)
         item = self._script(context)
