@@ -62,8 +62,9 @@ class ArgumentError(TextorError):
         self.cut = cut
 
 
-def parse_json(text: str) -> tuple[Json, int]:
-    """The first JSON value of `text` and the offset behind it.
+def parse_json(text: str, place: tuple[int, int] = (1, 1)) -> tuple[Json, int]:
+    """The first JSON value of `text` and the offset behind it; `place` is the line and column of
+    the text within a longer one.
 
     Raises `ArgumentError` with line and column; its `cut` tells a text that ended too early.
     """
@@ -71,7 +72,7 @@ def parse_json(text: str) -> tuple[Json, int]:
     try:
         value, end = _DECODER.raw_decode(text, start)
     except json.JSONDecodeError as error:
-        _refuse(text, error)
+        _refuse(text, error, place)
     except RecursionError:
         raise _too_deep() from None
     except _Refused as error:
@@ -121,7 +122,7 @@ _HALF = re.compile(
 )
 
 
-def _refuse(text: str, error: json.JSONDecodeError) -> NoReturn:
+def _refuse(text: str, error: json.JSONDecodeError, place: tuple[int, int]) -> NoReturn:
     """Say what is wrong with a text that is no JSON; above all, whether it was cut short."""
     at, tail = error.pos, text[error.pos :]
     string = error.msg.startswith(("Unterminated string", "Invalid \\uXXXX")) and '"' not in tail[1:]
@@ -136,6 +137,7 @@ def _refuse(text: str, error: json.JSONDecodeError) -> NoReturn:
         what = f"this is no JSON: {_reason(error.msg)} at {excerpt(text[at : at + 40])}"
         mend = 'Write one JSON object, with double quotes, and with \\n and \\" for what stands inside them.'
     line, column = position(text, at)
+    line, column = line + place[0] - 1, column + (place[1] - 1 if line == 1 else 0)
     problem = Problem("", f"line {line}, column {column}: {what}", mend)
     raise ArgumentError([problem], text=text, line=line, column=column, cut=cut)
 

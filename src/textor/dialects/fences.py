@@ -65,7 +65,7 @@ class Piece(NamedTuple):
     """A stretch of text in one zone.
 
     `offset` counts characters from the start of the reply. `edge` is "open" or "close" for the
-    marks themselves; "cut" (with empty text) where a zone ended without its closing mark; and
+    marks themselves (but not for backticks in a line); "cut" (with empty text) where a zone ended without its closing mark; and
     "orphan" for the closing mark of reasoning whose opening the server had swallowed: all prose
     before it was reasoning. `info` is what follows the ticks that open a fence.
     """
@@ -80,10 +80,12 @@ class Piece(NamedTuple):
 class Fences:
     """The scanner. `feed`, then `next` until it gives None; `end`, then `next` until None.
 
-    `marks` are the dialect's opening marks, found only in prose, each given as a piece of its own.
+    `marks` are the dialect's opening marks, found only in prose, each given as a piece of its own;
+    `line_marks` those of one character that count only where a line begins (their piece holds the
+    blanks before them).
     """
 
-    def __init__(self, marks: Sequence[str] = ()) -> None:
+    def __init__(self, marks: Sequence[str] = (), line_marks: Sequence[str] = ()) -> None:
         self.buffer = ""  #: what was fed; at most one character before `pos` is kept
         self.pos = 0  #: where in `buffer` the unread text begins
         self._base = 0  # offset of buffer[0] in the reply
@@ -91,7 +93,7 @@ class Fences:
         self._zone: Zone = "prose"
         self._close = ""  # the closing mark of a quoted zone, or the run of a fence or inline code
         self._reasoned = False
-        self._special, self._partial, self._hold = _patterns(tuple(marks))
+        self._special, self._partial, self._hold = _patterns(tuple(marks), tuple(line_marks))
 
     @property
     def zone(self) -> Zone:
@@ -144,8 +146,8 @@ class Fences:
         if kind == "run":
             if found.end() == len(self.buffer) and len(mark) < RUN and not self._ended:
                 return None
-            return self._open("code", mark, mark)
-        if kind == "mark":
+            return self._code(mark, mark)
+        if kind in ("mark", "begin"):
             return self._piece(len(mark), "mark")
         if kind == "orphan":
             orphan, self._reasoned = not self._reasoned, True
@@ -169,7 +171,7 @@ class Fences:
             newline = len(self.buffer) if len(self.buffer) - start <= INFO else -1
         info = self.buffer[start:newline]
         if newline < 0 or (run[0] == "`" and "`" in info):
-            return self._piece(len(mark), "prose") if run[0] == "~" else self._open("code", mark, run)
+            return self._piece(len(mark), "prose") if run[0] == "~" else self._code(mark, run)
         return self._open("fence", self.buffer[self.pos : newline], run, info.strip())
 
     def _fence(self) -> Piece | None:
@@ -193,8 +195,8 @@ class Fences:
             if found.end() == len(self.buffer) and len(run) < RUN and not self._ended:
                 return self._upto(found.start())
             if run == self._close:
-                at_once = found.start() == self.pos
-                return self._shut(len(run)) if at_once else self._upto(found.start())
+                self._zone = "prose"
+                return self._piece(found.end() - self.pos, "code")
         return self._upto(len(self.buffer))
 
     def _quoted(self) -> Piece | None:
@@ -231,6 +233,11 @@ class Fences:
         self._zone, self._close = zone, close
         return self._piece(len(mark), zone, "open", info)
 
+    def _code(self, mark: str, run: str) -> Piece:
+        """Inline code has no edges, for there may be very much of it."""
+        self._zone, self._close = "code", run
+        return self._piece(len(mark), "code")
+
     def _shut(self, count: int) -> Piece:
         zone, self._zone = self._zone, "prose"
         return self._piece(count, zone, "close")
@@ -244,7 +251,9 @@ _RUN_OR_NEWLINE = re.compile(rf"`{{1,{RUN}}}|\n")
 
 
 @lru_cache(maxsize=64)
-def _patterns(marks: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], int]:
+def _patterns(
+    marks: tuple[str, ...], line_marks: tuple[str, ...]
+) -> tuple[re.Pattern[str], re.Pattern[str], int]:
     """What is special in prose, what may become special at the end, and how long that can be."""
     opens, longest = tuple(QUOTED), max(map(len, (*QUOTED, *_ORPHANS, *marks)))
     parts = [
@@ -253,6 +262,8 @@ def _patterns(marks: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str],
         rf"(?P<open>(?i:{_either(opens)}))",
         rf"(?P<orphan>(?i:{_either(_ORPHANS)}))",
     ]
+    if line_marks:
+        parts.insert(0, rf"(?P<begin>{_LINE}(?:{_either(line_marks)}))")
     if marks:
         # The dialect's marks come first, the longest before its own beginnings.
         parts.insert(0, rf"(?P<mark>{_either(marks)})")

@@ -275,13 +275,13 @@ class Named(NamedTuple):
     fault: str = ""
 
 
-def calls_of(written: Written) -> list[Named]:
-    """The calls in a complete text. Raises `ArgumentError` for one that is no call."""
+def calls_of(written: Written, place: tuple[int, int] = (1, 1)) -> list[Named]:
+    """The calls in a text, which begins at `place`; raises `ArgumentError` where it is no JSON."""
     if written.kind == "arguments":
         return [Named(written.name, written.body)]
     if written.kind == "parameters":
         return [Named(written.name, _marked(written.body))]
-    value, _ = parse_json(written.body)
+    value, _ = parse_json(written.body, place)
     calls = [call_of(item) for item in (value if isinstance(value, list) else [value])]
     return [call for call in calls if call is not None] if all(calls) else []
 

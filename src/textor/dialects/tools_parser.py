@@ -18,9 +18,9 @@ from textor.dialects.port import (
     ArgumentText,
     NearMiss,
     ParseEvent,
-    Prose,
     Retracted,
 )
+from textor.dialects.sink import Sink
 from textor.dialects.text_calls import (
     FENCES,
     JSON_FENCES,
@@ -93,7 +93,7 @@ class ToolsParser:
         self._untouched = True  # nothing but blanks and reasoning so far
         self._line_free = True  # nothing but blanks and calls on this line
         self._position = 0
-        self._out: list[ParseEvent] = []
+        self._out = Sink()
 
     # -- the port --------------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class ToolsParser:
         self._lines.feed(text)
         self._fences.feed(text)
         self._run(ended=False)
-        return self._events()
+        return self._out.take()
 
     def feed_call(self, chunk: CallChunk) -> Sequence[ParseEvent]:
         if not self._native.open:
@@ -111,13 +111,13 @@ class ToolsParser:
         name = self._names.name(call.name)
         if name and call.pieces:
             if not call.begun:
-                self._out.append(ActionBegun(place, name))
+                self._out.add(ActionBegun(place, name))
                 call.begun = True
             fresh = "".join(call.pieces[call.told :])
             call.told = len(call.pieces)
             if fresh:
-                self._out.append(ArgumentText(place, fresh))
-        return self._events()
+                self._out.add(ArgumentText(place, fresh))
+        return self._out.take()
 
     def close(self, finish: str) -> Sequence[ParseEvent]:
         self._fences.end()
@@ -127,11 +127,7 @@ class ToolsParser:
         for place, (call, known) in enumerate(zip(self._native.open, kept, strict=True)):
             last = place == len(kept) - 1
             self._close_native(place, call, known, cut=last and finish in ("length", "cut"))
-        return self._events()
-
-    def _events(self) -> Sequence[ParseEvent]:
-        out, self._out = self._out, []
-        return out
+        return self._out.take()
 
     # -- text ------------------------------------------------------------------------------
 
@@ -178,7 +174,7 @@ class ToolsParser:
 
     def _reasoning(self, piece: Piece) -> None:
         if piece.edge == "orphan":  # all that came before was reasoning
-            self._out.append(Retracted())
+            self._out.add(Retracted())
             self._held.clear()
             self._position, self._untouched = 0, True
         self._line_free = True
@@ -225,10 +221,7 @@ class ToolsParser:
     def _prose(self, text: str, acts: bool = True) -> None:
         if not text:
             return
-        if self._out and isinstance(self._out[-1], Prose):
-            self._out[-1] = Prose(self._out[-1].text + text)
-        else:
-            self._out.append(Prose(text))
+        self._out.prose(text)
         line = text[text.rfind("\n") + 1 :]
         free = acts and not line.strip()
         self._line_free = free and (self._line_free or len(line) < len(text))
@@ -262,15 +255,15 @@ class ToolsParser:
         """Show a face what arrives, as soon as the name is certain."""
         if not open.begun and (name := self._names.name(open.call.name)):
             open.begun = True
-            self._out.append(ActionBegun(self._position, name))
+            self._out.add(ActionBegun(self._position, name))
         if open.begun and (fresh := open.call.fresh()):
-            self._out.append(ArgumentText(self._position, fresh))
+            self._out.add(ArgumentText(self._position, fresh))
 
     def _found(self, open: _Open, written: Written) -> None:
         """A call has been read to its end, or to the end of the reply."""
         text, known = open.text, self._names.name(open.call.name)
         try:
-            calls = calls_of(written)
+            calls = calls_of(written, self._lines.at(self._fences.offset - len(written.body)))
             is_call = bool(calls) and (not open.bare or found_call(parse_json(written.body)[0], self._names))
             problem = f"Between the marks no call was found. Write {FORM}."
         except ArgumentError as error:
@@ -313,13 +306,13 @@ class ToolsParser:
 
     def _action(self, action: Action, offset: int, begun: bool) -> None:
         if not begun:
-            self._out.append(ActionBegun(self._position, action.capability))
+            self._out.add(ActionBegun(self._position, action.capability))
         self._position += 1
-        self._out.append(ActionRead(action, *self._lines.at(offset)))
+        self._out.add(ActionRead(action, *self._lines.at(offset)))
 
     def _miss(self, offset: int, message: str, text: str) -> None:
         line, column = self._lines.at(offset)
-        self._out.append(NearMiss(message, line, column, text))
+        self._out.add(NearMiss(message, line, column, text))
 
     # -- ```json fences --------------------------------------------------------------------
 
@@ -351,7 +344,7 @@ class ToolsParser:
     def _text_was_no_call(self) -> None:
         """A native call has come: what looked like calls in the text only looked so."""
         if self._position:
-            self._out.append(Retracted())
+            self._out.add(Retracted())
             self._position = 0
         self._release()
         if self._open is not None:
@@ -362,7 +355,7 @@ class ToolsParser:
         name = self._names.name(call.name)
         line, column = self._lines.at(self._fences.offset)
         if not call.name:
-            self._out.append(NearMiss("A function call came without a name.", line, column, call.arguments))
+            self._out.add(NearMiss("A function call came without a name.", line, column, call.arguments))
             return
         arguments: dict[str, Json] = {}
         rest = fault = ""
@@ -380,11 +373,11 @@ class ToolsParser:
                 fault = wrong_arguments(call.name, error)
                 fault += f"\nThe arguments were: {error.text[-200:]}" if error.cut else ""
         if not call.begun:
-            self._out.append(ActionBegun(place, name or call.name))
+            self._out.add(ActionBegun(place, name or call.name))
         action = Action(
             "", name or call.name, arguments, known.call_id, known.name, fault=fault, text=call.arguments
         )
-        self._out.append(ActionRead(action, line, column))
+        self._out.add(ActionRead(action, line, column))
         if rest.strip():
             self._prose(rest)
 
