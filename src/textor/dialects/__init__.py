@@ -14,7 +14,7 @@ __all__ = ["DIALECTS", "Dialect", "dialect"]
 #: Name -> the module and the class in it.
 DIALECTS: dict[str, tuple[str, str]] = {
     "tools": ("textor.dialects.tools", "Tools"),
-    "script": ("textor.dialects.script", "Script"),
+    "script": ("textor.dialects.script", "ScriptDialect"),
     "xml": ("textor.dialects.xml", "Xml"),
     "step": ("textor.dialects.step", "Step"),
     "plan": ("textor.dialects.plan", "Plan"),

@@ -63,8 +63,8 @@ class Mixed:
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         return None  # a grammar would forbid one of the two
 
-    def write(self, actions: Sequence[Action]) -> str:
-        return self._text.write(actions)
+    def write(self, actions: Sequence[Action], capabilities: Sequence[Capability] = ()) -> str:
+        return self._text.write(actions, capabilities)
 
     def render(self, outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:
         """Results of native calls by their ids first: servers want them right after the calls."""

@@ -42,6 +42,9 @@ class Names:
         """What stands on the wire for `name`. Raises `KeyError` for a name that is not in it."""
         return self._wire[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._wire
+
     def name(self, wire: str) -> str | None:
         """The name that a wire name stands for. The name itself is understood as well, because
         models know it from texts; nothing else is: a misspelt name is told, not guessed."""

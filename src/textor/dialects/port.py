@@ -130,8 +130,9 @@ class Dialect(Protocol):
         """What a local model is held to; `request` is the message, for copy slots."""
         ...
 
-    def write(self, actions: Sequence[Action]) -> str:
-        """The inverse of the parser, with the dialect's escapes."""
+    def write(self, actions: Sequence[Action], capabilities: Sequence[Capability] = ()) -> str:
+        """The inverse of the parser, with the dialect's escapes. `capabilities` are those offered,
+        for the names and schemas of the actions. Raises `UseError` for what it cannot carry."""
         ...
 
     def render(self, outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:

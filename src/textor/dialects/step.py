@@ -22,9 +22,8 @@ from typing import Any, Literal
 from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.dialects.names import tool_names
 from textor.dialects.near import signature
-from textor.dialects.schemas import inlined
 from textor.dialects.step_parser import ITERATE, StepParser
-from textor.dialects.tools import rendered
+from textor.dialects.tools import call_schema, rendered, wire_name
 from textor.errors import UseError
 from textor.messages import Grammar, Message, ToolSpec
 
@@ -82,11 +81,11 @@ class Step:
         """The object as a JSON Schema; None for native calls, which the server holds to it."""
         return None if self._native else Grammar(json_schema=_schema(capabilities))
 
-    def write(self, actions: Sequence[Action]) -> str:
+    def write(self, actions: Sequence[Action], capabilities: Sequence[Capability] = ()) -> str:
         """The object with the one action as its command. Raises `UseError` for more than one."""
         if len(actions) != 1:
             raise UseError(f"A step holds one command, not {len(actions)}.", "Write one step for each.")
-        command = {"name": actions[0].capability, "arguments": actions[0].arguments}
+        command = {"name": wire_name(actions[0], capabilities), "arguments": actions[0].arguments}
         return json.dumps({"thought": "", "command": command}, ensure_ascii=False)
 
     def render(self, outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:
@@ -99,16 +98,7 @@ def _schema(capabilities: Sequence[Capability]) -> dict[str, Any]:
     text = {"type": "string"}
     properties: dict[str, Any] = {"thought": text, "description": text, "criticism": text}
     if capabilities:
-        commands = [
-            {
-                "type": "object",
-                "properties": {"name": {"const": names.wire(c.name)}, "arguments": inlined(c.parameters)},
-                "required": ["name", "arguments"],
-                "additionalProperties": False,
-            }
-            for c in capabilities
-        ]
-        properties["command"] = {"anyOf": commands}
+        properties["command"] = {"anyOf": [call_schema(names.wire(c.name), c) for c in capabilities]}
     properties["response"] = text
     return {
         "type": "object",

@@ -80,9 +80,9 @@ class Tools:
         names = tool_names(c.name for c in capabilities)
         return Grammar(json_schema={"anyOf": [call_schema(names.wire(c.name), c) for c in capabilities]})
 
-    def write(self, actions: Sequence[Action]) -> str:
+    def write(self, actions: Sequence[Action], capabilities: Sequence[Capability] = ()) -> str:
         """The calls as text, each between `<tool_call>` and `</tool_call>`."""
-        calls = (_call(action.capability, action.arguments) for action in actions)
+        calls = (_call(wire_name(action, capabilities), action.arguments) for action in actions)
         return "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in calls)
 
     def render(self, outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:
@@ -105,6 +105,13 @@ def rendered(outcomes: Sequence[tuple[Action, Outcome]]) -> tuple[Message, ...]:
     if texts:
         messages.append(said("user", "\n".join(texts)))
     return (*messages, *media_message(outcome for _, outcome in outcomes))
+
+
+def wire_name(action: Action, capabilities: Sequence[Capability]) -> str:
+    """The name to write; the capability's own where it is not known what else is offered, which
+    the parser reads as well."""
+    names = tool_names(c.name for c in capabilities)
+    return names.wire(action.capability) if action.capability in names else action.capability
 
 
 def call_schema(name: str, capability: Capability) -> dict[str, object]:
