@@ -102,8 +102,9 @@ class Story:
         action = self.actions.get(id)
         if action is not None and id not in self._told:
             self._told.add(id)
-            # A fault's action may have no name that means anything.
-            yield f"{self._of(agent)}▸ {call_line(action) if not action.fault else action.text[:160]}", ""
+            # What was not understood is shown as the model wrote it.
+            line = call_line(action) if not action.fault else f"{action.capability} {action.text}"[:160]
+            yield f"{self._of(agent)}▸ {line}", ""
 
     def _of(self, agent: str) -> str:
         return "" if agent == "main" else f"[{agent}] "
