@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from textor.errors import CapabilityError
 
+T = TypeVar("T")
 Reason = Literal["exit", "timeout", "cancelled", "full", "memory", "processes"]
 
 #: How many bytes of output are kept, half from the beginning and half from the end.
@@ -144,6 +145,21 @@ async def run(
     return Ended(reason, status, watched.tape.content(), watched.tape.left_out)
 
 
+async def _patiently(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
+    """The result of `work`, which cancelling does not reach, and whether there was a cancelling.
+
+    A program that is just starting, or half killed, must not be left to itself.
+    """
+    task = asyncio.create_task(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    return task.result(), cancelled
+
+
 class _Watched(asyncio.SubprocessProtocol):
     """Hears of a program's output and end.
 
@@ -206,7 +222,10 @@ async def _end(
 ) -> None:
     watching.cancel()
     kill_tree(transport.get_pid(), supervised=supervised and not watched.exited.done())
-    await watched.exited
+    await asyncio.wait([watched.exited], timeout=2)
+    if not watched.exited.done():  # a supervisor that was caught half way and waits for the dead
+        kill_tree(transport.get_pid(), supervised=False)
+        await watched.exited
     # all that could write is gone, so the end of the output is here; the bound is for a
     # process that got away on the host (a daemon that left our session) and holds the pipe
     await asyncio.wait([watched.silent], timeout=1)
@@ -216,17 +235,36 @@ async def _end(
 def kill_tree(pid: int, *, supervised: bool) -> None:
     """SIGKILL `pid`, its process group and all below it.
 
-    With `supervised` the supervisor itself is spared while it has a child: that is the first
-    process of a PID namespace, whose death takes everything inside along, and the supervisor's
-    own end then tells that it is done.
+    With `supervised` only the supervisor's child: the first process of a PID namespace, whose
+    death takes everything inside along. The supervisor's own end then tells that it is done.
+
+    Each is stopped before its children are looked up: from then on it makes no more of them. A
+    bubblewrap killed outright may have made one that does not know yet to die with its parent.
     """
-    below = _children(pid) if supervised else descendants(pid)
-    if not (supervised and below):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
+    if supervised:
+        _send(pid, signal.SIGSTOP)
+        inside = _children(pid)
+        for child in inside:
+            _send(child, signal.SIGKILL)
+        _send(pid, signal.SIGCONT if inside else signal.SIGKILL)
+        return
+    below: list[int] = []
+    todo = [pid]
+    while todo:
+        parent = todo.pop()
+        _send(parent, signal.SIGSTOP)
+        children = _children(parent)
+        below += children
+        todo += children
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
     for child in below:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
+        _send(child, signal.SIGKILL)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
 
 
 def _children(pid: int) -> list[int]:
@@ -237,8 +275,8 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def descendants(pid: int, at_most: int = 100_000) -> list[int]:
-    """All processes below `pid`, parents before children; empty where there is no `/proc`."""
+def descendants(pid: int, at_most: int) -> list[int]:
+    """The processes below `pid`, some more than `at_most` at the most; none where there is no `/proc`."""
     found: list[int] = []
     todo = [pid]
     while todo and len(found) <= at_most:

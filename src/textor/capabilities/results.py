@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
-
 from textor.actions import Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.table import text_outcome
@@ -32,23 +30,13 @@ def outcome_of(result: Any, scope: Scope) -> Outcome:
 
 def as_json(result: Any) -> tuple[str, Json]:
     """The JSON text and data of a result; its `repr` and None for circles and strangers."""
-    from pydantic_core import to_jsonable_python
+    from pydantic_core import to_json
 
     try:
-        data = to_jsonable_python(result, inf_nan_mode="strings")
-        text = clean_text(json.dumps(data, ensure_ascii=False))
+        data = json.loads(to_json(result, inf_nan_mode="strings"))
+        return clean_text(json.dumps(data, ensure_ascii=False)), data
     except Exception:
         return clean_text(_repr(result)), None
-    return text, data if _is_kept(data) else None
-
-
-def _is_kept(data: Json) -> bool:
-    """Whether the journal can write it: it has no integers over 64 bits and no half characters."""
-    try:
-        msgspec.json.encode(data)
-    except (OverflowError, ValueError, TypeError, msgspec.MsgspecError, RecursionError):
-        return False
-    return True
 
 
 def failure(error: BaseException) -> Outcome:
