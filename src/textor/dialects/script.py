@@ -57,13 +57,13 @@ KEPT = 2_000
 PIECE = 1_024
 #: What stands before `<!|` on its line, read backwards.
 _HEAD = re.compile(
-    r"[ \t]{0,4}(?:(?P<sign>=:|=)[ \t]{0,4})?(?P<name>[\w.-]{0,64})(?P<mark>[ \t]{0,2}!)?", re.ASCII
+    r"[ \t]{0,4}(?:(?P<sign>=:|=|:)[ \t]{0,4})?(?P<name>[\w.-]{0,64})(?P<mark>[ \t]{0,2}!)?", re.ASCII
 )
 _HEAD_LENGTH = 80
 _TEXT = Signature(("text",), "text")
 
 
-class Script:
+class ScriptDialect:
     """The dialect. `stop`: whether a reply ends at its first call that returns something.
 
     `titles` maps the title of a section to the capability that is called with its text; `patterns`
@@ -151,6 +151,7 @@ class _Call:
         self.capability = capability
         self.reader = reader
         self.position = -1
+        self.start = 0  # offset in the reply
         self.place = (1, 1)
         self.problem = ""  # why it is a near miss
         self.source: list[str] = []
@@ -163,8 +164,10 @@ class _Call:
 
     @property
     def text(self) -> str:
+        """How it is written, as far as it was read."""
         text = "".join(self.source)
-        return text if len(text) <= KEPT else text[:KEPT] + "…"
+        length = self.reader.offset - self.start
+        return text[:length] if length <= KEPT else text[:KEPT] + "…"
 
 
 class ScriptParser:
@@ -279,7 +282,8 @@ class ScriptParser:
         self._release(len(self._held) - len(head))
         self._settle(self._sections.broken(), ())
         call = self._opened(name, found["sign"], found["mark"], at + len(OPEN))
-        call.place = self._lines.at(at - len(head))
+        call.start = at - len(head)
+        call.place = self._lines.at(call.start)
         call.keep(head + OPEN)
         self._held = ""
         if call.kind == "call":
@@ -329,12 +333,11 @@ class ScriptParser:
         reader.feed(text)
         if call.position >= 0 and (shown := reader.shown()):
             self._events.append(ArgumentText(call.position, shown))
+        call.keep(text)
         if not (reader.closed or reader.lost):
-            call.keep(text)
             return False
         self._call = None
         rest = reader.rest
-        call.keep(text[: len(text) - len(rest)])
         self._complete(call)
         if self._done:
             return False
@@ -412,7 +415,6 @@ class ScriptParser:
         else:
             why = f"the {reader.inside} that begins at line {line}, column {column} is not closed, "
             why += "or |!> is missing."
-        call.keep("")
         if call.kind == "call":
             form = self._shown(call.capability.name if call.capability else "")
             self._fault(call, f"{why} Write !{form}")

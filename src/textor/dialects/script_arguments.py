@@ -328,6 +328,7 @@ class ArgumentReader:
 
     def _after_string(self) -> bool:
         """What follows a mark that may close the string decides whether it does."""
+        self.inside = "call"
         space = _SPACE.match(self._text).end()  # type: ignore[union-attr]
         self._gap.append(self._take(space))
         if not self._text or self._waits(CLOSE):
@@ -345,7 +346,7 @@ class ArgumentReader:
             if first in "\"'" or not (self._signature.single or len(self._quote) == 3):
                 return self._unsure()
         self._comma = self._comma or first == ","
-        self._loose = True
+        self._loose, self.inside = True, "string"
         self._parts += [self._quote, *self._gap]
         self._gap = []
         return self._go(self._string, _IN_STRING[self._quote[0]])
@@ -545,6 +546,7 @@ class ArgumentReader:
         if not self._text.startswith(self._label):
             return self._go(self._block, _IN_BLOCK)
         self._take(len(self._label))
+        self.inside = "call"
         return self._go(self._after_label)
 
     def _after_label(self) -> bool:
@@ -557,6 +559,7 @@ class ArgumentReader:
             self._gap = []
             self._term("".join(self._parts).removesuffix("\n"))
             return self._go(self._after)
+        self.inside = "block"
         gap = "".join(self._gap)
         at = gap.rfind("\n") + 1
         self._parts += [self._label, gap[:at]]
@@ -568,6 +571,7 @@ class ArgumentReader:
     # -- after a term ----------------------------------------------------------------------
 
     def _after(self) -> bool:
+        self.inside = "call"
         if not self._skip_space() or self._waits(CLOSE):
             return False
         if self._text.startswith(CLOSE):
