@@ -30,13 +30,13 @@ from textor.capabilities.functions import FunctionProvider, capability
 from textor.config import load
 from textor.errors import JournalError
 from textor.events import Definition, Event, Limits
+from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.sqlite import SqliteJournal
-from textor.hosts.local import LocalHost
-from textor.kernel.session import Session
 from textor.kernel.state import AgentState, State
 from textor.messages import Message, Usage
 from textor.models.port import Model
+from textor.session import Session
 from textor.values import Value
 
 __all__ = ["Agent", "Reply", "capability"]

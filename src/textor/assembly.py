@@ -21,15 +21,15 @@ from textor.definitions import agent_folders, list_definitions, load_definition
 from textor.dialects.port import Dialect
 from textor.errors import DefinitionError, TextorError, UseError
 from textor.events import Definition, Limits
+from textor.hosts.local import LocalHost
 from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.context import layout_of
-from textor.hosts.local import LocalHost
 from textor.kernel.services import Services
-from textor.kernel.session import Session
 from textor.models.port import Model
+from textor.session import Session
 
 #: The model in the box, and the agent type made for it.
 BOX_MODEL = "embedded:smollm2"

@@ -23,8 +23,8 @@ from textor import capability
 from textor import events as e
 from textor.events import Event
 from textor.journal.sqlite import SqliteJournal
-from textor.kernel.session import Session
 from textor.messages import Context, ToolResult
+from textor.session import Session
 from textor.testing import Call, Reply, ScriptedModel
 
 ACTIONS = 10

@@ -16,7 +16,7 @@ from textor.events import Definition, Event, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal
-from textor.kernel.session import Session
+from textor.session import Session
 from textor.testing import ScriptedModel
 
 

@@ -25,7 +25,7 @@ from textor.cli.terminal import Terminal
 from textor.errors import UseError
 
 if TYPE_CHECKING:
-    from textor.kernel.session import Session
+    from textor.session import Session
 
 NOBODY = "Nobody is here to answer. Go on with what you know, or end with what you have."
 

@@ -15,7 +15,7 @@ from textor.errors import TextorError, UseError
 if TYPE_CHECKING:
     from textor.assembly import Machine
     from textor.cli.questions import Question
-    from textor.kernel.session import Session
+    from textor.session import Session
 
 HELP = """\
 Write and press Enter; what you write while it works reaches it at the next step.

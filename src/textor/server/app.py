@@ -40,7 +40,7 @@ from textor.server.stream import stream
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
-    from textor.kernel.session import Session
+    from textor.session import Session
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 

@@ -14,7 +14,7 @@ from textor.errors import UseError
 from textor.events import Level, Limits
 
 if TYPE_CHECKING:
-    from textor.kernel.session import Session
+    from textor.session import Session
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Words = Annotated[str, msgspec.Meta(min_length=1)]

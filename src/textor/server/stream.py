@@ -29,13 +29,13 @@ from textor.server.guard import holds_token
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
-    from textor.kernel.session import Session
+    from textor.session import Session
 
 BAD_TOKEN = 4401  #: close codes, which the page knows
 BAD_FRAME = 4400
 
-EVENTS_WAITING = 256  #: events that wait in the outbox, beyond which the journal is not read on
-DELTA_TEXT = 256_000  #: characters of deltas that wait in the outbox, beyond which they are dropped
+EVENT_TEXT = 500_000  #: characters of events in the outbox, beyond which the journal is not read on
+DELTA_TEXT = 250_000  #: characters of deltas in the outbox, beyond which further ones are dropped
 FIRST_FRAME = 10.0  #: seconds in which a tab has to say who it is
 
 #: Kinds of deltas that are pieces of one text; of the others a later one is a new thing.
@@ -51,48 +51,53 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Outbox:
-    """What waits to be sent, in order."""
+    """What waits to be sent, in order: events as JSON already, deltas still to be merged."""
 
     def __init__(self) -> None:
-        self._items: deque[dict[str, Any]] = deque()
-        self._events = 0
-        self._text = 0
+        self._items: deque[str | dict[str, Any]] = deque()
+        self._event_text = 0
+        self._delta_text = 0
         self._filled = asyncio.Event()
         self._drained = asyncio.Event()
 
-    async def event(self, item: dict[str, Any]) -> None:
-        """Add an event; waits while too many wait already."""
-        while self._events >= EVENTS_WAITING:
+    async def event(self, event: dict[str, Any]) -> None:
+        """Add an event; waits while too much waits already."""
+        while self._event_text >= EVENT_TEXT:
             self._drained.clear()
             await self._drained.wait()
-        self._events += 1
-        self._add({"type": "event", "event": item})
+        item = _encode({"type": "event", "event": event})
+        self._event_text += len(item)
+        self._add(item)
 
     def delta(self, delta: Delta) -> None:
         """Add a delta, merged into the one before where it goes on from it; never waits."""
-        if self._text + len(delta.text) > DELTA_TEXT:
+        if self._delta_text + len(delta.text) > DELTA_TEXT:
             return
-        self._text += len(delta.text)
+        self._delta_text += len(delta.text)
         item = {"type": "delta", **msgspec.structs.asdict(delta)}
-        last = self._items[-1] if self._items else {}
-        if delta.kind in _PIECES and {**last, "text": delta.text} == item:
+        last = self._items[-1] if self._items else ""
+        if isinstance(last, dict) and delta.kind in _PIECES and {**last, "text": delta.text} == item:
             last["text"] += delta.text
         else:
             self._add(item)
 
-    def _add(self, item: dict[str, Any]) -> None:
+    def _add(self, item: str | dict[str, Any]) -> None:
         self._items.append(item)
         self._filled.set()
 
-    async def take(self) -> list[dict[str, Any]]:
-        """All that waits; at least one item."""
+    async def take(self) -> list[str]:
+        """All that waits, each as JSON; at least one item."""
         await self._filled.wait()
-        taken = list(self._items)
+        taken = [item if isinstance(item, str) else _encode(item) for item in self._items]
         self._items.clear()
-        self._events = self._text = 0
+        self._event_text = self._delta_text = 0
         self._filled.clear()
         self._drained.set()
         return taken
+
+
+def _encode(item: dict[str, Any]) -> str:
+    return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
 
 
 async def stream(websocket: WebSocket, machine: Machine, token: str) -> None:
@@ -144,7 +149,7 @@ async def _show(websocket: WebSocket, machine: Machine, frame: Frame) -> None:
         session = await machine.session(frame.session)
         info = await machine.journal.session(frame.session)
         head = info.head if info else 0
-        await _send(websocket, [{"type": "session", "session": frame.session, "head": head}])
+        await _send(websocket, [_encode({"type": "session", "session": frame.session, "head": head})])
         outbox = Outbox()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_take_deltas(session, outbox))
@@ -152,7 +157,7 @@ async def _show(websocket: WebSocket, machine: Machine, frame: Frame) -> None:
             tasks.create_task(_send_all(websocket, outbox))
     except* TextorError as errors:
         try:
-            await _send(websocket, [{"type": "error", "error": str(_first(errors))}])
+            await _send(websocket, [_encode({"type": "error", "error": str(_first(errors))})])
         except WebSocketDisconnect:
             pass
     except* WebSocketDisconnect:
@@ -181,9 +186,9 @@ async def _send_all(websocket: WebSocket, outbox: Outbox) -> None:
         await _send(websocket, await outbox.take())
 
 
-async def _send(websocket: WebSocket, items: list[dict[str, Any]]) -> None:
-    frame = items[0] if len(items) == 1 else items
+async def _send(websocket: WebSocket, items: list[str]) -> None:
+    frame = items[0] if len(items) == 1 else f"[{','.join(items)}]"
     try:
-        await websocket.send_text(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+        await websocket.send_text(frame)
     except RuntimeError:  # starlette's word for a connection that was closed meanwhile
         raise WebSocketDisconnect(1006) from None
