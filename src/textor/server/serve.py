@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
+from starlette.applications import Starlette
 
 from textor.errors import UseError
 from textor.server.app import create_app
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from textor.config import Config
 
 GRACE = 2  #: seconds that open streams are given at the end
+MAX_FRAME = 100_000  #: bytes of a frame that a tab sends
 WILDCARDS = ("0.0.0.0", "::", "")
 
 
@@ -66,21 +68,25 @@ async def serve(
         address = address_of(listener)
         async with open_machine(config) as machine:
             app = create_app(machine, token, workspace=workspace, allowed_hosts=allowed_hosts(host))
-            server = Server(
-                uvicorn.Config(
-                    app,
-                    lifespan="off",
-                    log_config=None,
-                    log_level="critical",
-                    access_log=False,
-                    timeout_graceful_shutdown=GRACE,
-                    ws_max_size=1_000_000,
-                )
-            )
             announce(address, token, config.path, json=json)
             if browser:
                 open_browser(f"{address}/#token={token}")
-            await server.serve(sockets=[listener])
+            await make_server(app).serve(sockets=[listener])
+
+
+def make_server(app: Starlette) -> Server:
+    """A server for the running loop: `await server.serve(sockets=[...])`; `should_exit` ends it."""
+    return Server(
+        uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            timeout_graceful_shutdown=GRACE,
+            ws_max_size=MAX_FRAME,
+        )
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -32,7 +32,7 @@ function when(seconds) {
   const date = new Date(seconds * 1000);
   const today = new Date().toDateString() === date.toDateString();
   return today
-    ? date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })
+    ? date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
     : date.toLocaleDateString([], { day: "numeric", month: "short" });
 }
 
@@ -47,8 +47,8 @@ function Sidebar({ close }) {
         (s) => html`<li key=${s.id}>
           <a href="#s=${encodeURIComponent(s.id)}" onClick=${close} aria-current=${s.id === id ? "page" : undefined}>
             <span class="title">${s.title || "Untitled"}</span>
-            <span class="when">${s.status === "runnable" ? html`<span class="busy" title="at work">●</span>` : ""}
-              ${when(s.updated)}</span>
+            ${s.status === "runnable" && html`<span class="busy" role="img" aria-label="at work">●</span>`}
+            <span class="when">${when(s.updated)}</span>
           </a>
         </li>`,
       )}
@@ -119,9 +119,9 @@ function SmallModel({ model }) {
     setHidden(true);
   };
   return html`<p class="hint">
-    <span>This is the small model in the box: it needs no key, and it makes mistakes. To connect a bigger one, name it
-    in <code>${models.value.config || "the configuration file"}</code>, for example
-    <code>[models] default = "ollama:qwen3"</code>, and start Textor again.</span>
+    <span>This is the small model in the box: it needs no key, and it makes mistakes. To connect a bigger one, write${" "}
+      <code>[models] default = "ollama:qwen3"</code> (or another that you have) into${" "}
+      <code>${models.value.config || "the configuration file"}</code> and start Textor again.</span>
     <button type="button" class="quiet" onClick=${hide}>Hide</button>
   </p>`;
 }
@@ -161,7 +161,7 @@ function Foot({ open }) {
     html`<p class="waiting"><span>Paused.</span>
       <button type="button" class="quiet" onClick=${() => tell({ kind: "control", level: "run" })}>Go on</button></p>`}
     <${SmallModel} model=${main?.model ?? ""} />
-    <${Composer} place=${open.id} label=${running ? "Add something, or change its course" : "Message Textor"}
+    <${Composer} place=${open.id} label=${running ? "Add something" : "Message Textor"}
       send=${post} running=${running} stopping=${stopping}
       stop=${(/** @type {boolean} */ kill) => tell({ kind: "control", level: kill ? "kill" : "stop" })} />`;
 }

@@ -69,7 +69,7 @@ export function Action({ item, session, many }) {
     </header>
     <${Arguments} arguments=${a.arguments} />
     ${a.state === "asked" && html`<${Gate} action=${a} session=${session} />`}
-    ${a.state === "denied" && a.denial && html`<p class="why">Reason: ${a.denial}</p>`}
+    ${a.state === "denied" && !outcome && a.denial && html`<p class="why">Reason: ${a.denial}</p>`}
     ${a.progress && html`<p class="why">${a.progress}</p>`}
     ${a.output && html`<pre class="text live" aria-label="Output so far">${a.output}</pre>`}
     ${a.fault && !outcome && html`<p class="why">${a.fault}</p>`}
@@ -88,11 +88,13 @@ function Result({ outcome }) {
     ${text.trim() &&
     (calm
       ? html`<details class="outcome">
-          <summary><span class="label">Outcome</span> <span class="first">${first}</span>
+          <summary><span>Outcome</span> <span class="first">${first}</span>
             ${lines.length > 1 && html`<span class="facts">${lines.length} lines</span>`}</summary>
           <${Folded} text=${text} label="Outcome" />
         </details>`
-      : html`<${Folded} text=${text} label="Outcome" />`)}
+      : lines.length === 1
+        ? html`<p class="why">${text}</p>`
+        : html`<${Folded} text=${text} label="Outcome" />`)}
     ${outcome.state === "unknown" &&
     html`<p class="why">Textor was interrupted while this ran. It may have happened or not; please look.</p>`}
     ${values.length > 0 &&
