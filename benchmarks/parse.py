@@ -13,13 +13,16 @@
 from __future__ import annotations
 
 import gc
+import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from textor.actions import Action, Capability, Catalogue
 from textor.dialects import DIALECTS, Dialect, dialect
 from textor.dialects.port import ActionRead
+from textor.messages import CallChunk
 
 WRITE = Capability(
     "files.write",
@@ -84,10 +87,27 @@ def hostile(made: Dialect) -> float:
 
 def flat(made: Dialect) -> list[float]:
     """ms per kB at 4, 16, 64, 256 and 1024 kB of an open argument."""
-    return [
-        timed(lambda t=written(made, kb * 1000): read(made, t, 64)) * 1000 / kb
-        for kb in (4, 16, 64, 256, 1024)
-    ]
+    found: list[float] = []
+    for kb in (4, 16, 64, 256, 1024):
+        text = written(made, kb * 1000)
+        found.append(timed(partial(read, made, text, 64)) * 1000 / kb)
+    return found
+
+
+def native() -> float:
+    """The argument as a native function call, in pieces of 4 characters."""
+    text = json.dumps({"path": "a.txt", "text": (LINE * 1100)[:64_000]})
+    pieces = [CallChunk(0, "", "", text[start : start + 4]) for start in range(0, len(text), 4)]
+
+    def work() -> None:
+        parser = dialect("tools").parser(CATALOGUE)
+        parser.feed_call(CallChunk(0, "call_1", "files_write"))
+        for piece in pieces:
+            parser.feed_call(piece)
+        (found,) = [event for event in parser.close("tool_calls") if isinstance(event, ActionRead)]
+        assert not found.action.fault
+
+    return timed(work) * 1000
 
 
 def main(arguments: list[str]) -> int:
@@ -99,6 +119,10 @@ def main(arguments: list[str]) -> int:
         first, second, each = argument(made), hostile(made), flat(made)
         wrong += first > 50 or second > 1 or max(each) > 3 * min(each)
         print(f"{name:8} {first:12.1f} {second:10.2f}   " + " ".join(f"{ms:.4f}" for ms in each))
+    if "tools" in chosen:
+        first = native()
+        wrong += first > 50
+        print(f"{'native':8} {first:12.1f}")
     return int("--check" in arguments and wrong > 0)
 
 

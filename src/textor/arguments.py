@@ -1,6 +1,6 @@
 """From what a model wrote to the arguments that a capability's schema asks for.
 
-One table of conversions (`_CONVERSIONS`), nothing guessed: a value that the schema does not take
+One table of conversions (`conversions`), nothing guessed: a value that the schema does not take
 and the table does not mend is a problem, told with its path, what is wrong and how to mend it.
 
     integer   3.0, "3", "3.0"              number    3 (kept), "3", "1e3"
@@ -15,13 +15,14 @@ filled in; an unknown parameter is a problem unless the schema says `additionalP
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from textor.constraints import unmet
+from textor.conversions import CONVERSIONS, FAILED, WORDS, is_type, json_type, kind_of, mend, same
 from textor.json_text import ArgumentError, Problem, check_depth, clean, parse_json
 from textor.near import excerpt, nearest
 from textor.values import Json
@@ -62,7 +63,7 @@ def convert(arguments: dict[str, Json], schema: dict[str, Json]) -> dict[str, Js
     check_depth(arguments)
     reader = _Reader(schema)
     converted = reader.object(clean(arguments), reader.resolve(schema), "")
-    problems = reader.problems or _beyond(converted, schema)
+    problems = reader.problems or unmet(converted, schema)
     if problems:
         raise ArgumentError(problems)
     return converted
@@ -83,7 +84,7 @@ def parse_arguments(text: str, schema: dict[str, Json]) -> Parsed:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        what = f"the arguments are {_kind(value)}, {excerpt(value)}, not a JSON object"
+        what = f"the arguments are {kind_of(value)}, {excerpt(value)}, not a JSON object"
         raise ArgumentError([Problem("", what, 'Write {"name": value, …}.')], text=text, line=1, column=1)
     try:
         return Parsed(convert(value, schema), text[end:])
@@ -111,106 +112,6 @@ def describe(schema: Schema, root: Schema = None, *, article: bool = True) -> st
 def types_of(schema: Schema, root: Schema = None) -> frozenset[str]:
     """The JSON types that a schema takes ("string", "array" …); empty when it takes any."""
     return _Reader(root if root is not None else schema).types(schema)
-
-
-# -- the table of conversions --------------------------------------------------------------
-
-_FAILED = object()  # no conversion
-
-_NUMBER = re.compile(r"[+-]?\d{1,300}(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?")
-
-
-def _number(value: Json) -> Json:
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
-        return _FAILED
-    text = value.strip()
-    number = int(text) if text.lstrip("+-").isdigit() else float(text)
-    return number if math.isfinite(number) else _FAILED
-
-
-def _integer(value: Json) -> Json:
-    number = value if isinstance(value, float) else _number(value)
-    return int(number) if isinstance(number, (int, float)) and number % 1 == 0 else _FAILED
-
-
-def _boolean(value: Json) -> Json:
-    return (
-        {"true": True, "false": False}.get(value.strip().lower(), _FAILED)
-        if isinstance(value, str)
-        else _FAILED
-    )
-
-
-def _null(value: Json) -> Json:
-    return None if isinstance(value, str) and value.strip().lower() == "null" else _FAILED
-
-
-def _from_json(kind: type) -> Callable[[Json], Json]:
-    def read(value: Json) -> Json:
-        if not isinstance(value, str):
-            return _FAILED
-        try:
-            found, end = parse_json(value)
-        except ArgumentError:
-            return _FAILED
-        return found if isinstance(found, kind) and not value[end:].strip() else _FAILED
-
-    return read
-
-
-#: What each type accepts besides itself.
-_CONVERSIONS: dict[str, Callable[[Json], Json]] = {
-    "integer": _integer,
-    "number": _number,
-    "boolean": _boolean,
-    "null": _null,
-    "array": _from_json(list),
-    "object": _from_json(dict),
-}
-
-_WORDS = {
-    "string": ("a", "string"),
-    "integer": ("an", "integer"),
-    "number": ("a", "number"),
-    "boolean": ("a", "boolean"),
-    "null": ("", "null"),
-    "array": ("a", "list"),
-    "object": ("an", "object"),
-}
-
-
-def _is(value: Json, type_: str) -> bool:
-    if type_ == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
-    if type_ == "number":
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "string": str,
-        "boolean": bool,
-        "null": type(None),
-        "array": list,
-        "object": dict,
-    }
-    return isinstance(value, kinds.get(type_, object))
-
-
-def _kind(value: Json) -> str:
-    for type_ in ("null", "boolean", "integer", "number", "string", "array", "object"):
-        if _is(value, type_):
-            article, word = _WORDS[type_]
-            return f"{article} {word}".strip()
-    return f"a {type(value).__name__}"
-
-
-def _mend(value: Json, types: frozenset[str]) -> str:
-    """How to write what was probably meant."""
-    if "string" in types and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f'Write it in quotes: "{value}".'
-    if types == {"array"} and not isinstance(value, (dict, list)):
-        return f"Write it as a list: [{excerpt(value, 30)}]."
-    if types <= {"integer", "number"} and isinstance(value, str):
-        return "Write the bare number."
-    return ""
 
 
 # -- walking a schema ----------------------------------------------------------------------
@@ -262,7 +163,7 @@ class _Reader:
             each = [self.types(branch) for branch in branches]
             return frozenset().union(*each) if all(each) else frozenset()
         if "enum" in schema or "const" in schema:
-            return frozenset(_json_type(member) for member in _members(schema))
+            return frozenset(json_type(member) for member in _members(schema))
         return frozenset(["object"]) if "properties" in schema else frozenset()
 
     def value(self, value: Json, schema: Schema, path: str) -> Json:
@@ -273,10 +174,10 @@ class _Reader:
             return self._union(value, schema, branches, path)
         types = self.types(schema)
         converted = _as_type(value, types, schema)
-        if converted is _FAILED:
-            what = f"should be {self.describe(schema)} and is {_kind(value)}, {excerpt(value)}"
+        if converted is FAILED:
+            what = f"should be {self.describe(schema)} and is {kind_of(value)}, {excerpt(value)}"
             why = self._why(value, types)
-            self._problem(path, what + why, "" if why else _mend(value, types))
+            self._problem(path, what + why, "" if why else mend(value, types))
             return value
         if isinstance(converted, dict):
             return self.object(converted, schema, path)
@@ -358,12 +259,12 @@ class _Reader:
             types = self.types(branch)
             converted = trial.value(value, branch, path)
             if not trial.problems:
-                fits.append((_same(converted, value), converted))
-            elif any(_is(value, type_) for type_ in types) and not closest:
+                fits.append((same(converted, value), converted))
+            elif any(is_type(value, type_) for type_ in types) and not closest:
                 closest = trial.problems
         if fits:
             return next((converted for exact, converted in fits if exact), fits[0][1])
-        what = f"should be {self.describe(schema)} and is {_kind(value)}, {excerpt(value)}"
+        what = f"should be {self.describe(schema)} and is {kind_of(value)}, {excerpt(value)}"
         self.problems.extend(closest or [Problem(path, what)])
         return value
 
@@ -397,7 +298,7 @@ class _Reader:
             inner = self.describe(schema["items"], False, depth + 1)
             plural = inner if " " in inner or inner == "any" else f"{inner}s"
             return f"{'a list' if article else 'list'} of {plural}"
-        words = [_WORDS.get(type_, ("a", type_)) for type_ in _WORDS if type_ in types]
+        words = [WORDS.get(type_, ("a", type_)) for type_ in WORDS if type_ in types]
         return " or ".join(f"{a} {word}".strip() if article else word for a, word in words) or (
             "any value" if article else "any"
         )
@@ -406,16 +307,16 @@ class _Reader:
 def _as_type(value: Json, types: frozenset[str], schema: dict[str, Any]) -> Json:
     """The value if it is of one of the types, else by the table."""
     if schema.get("not") == {}:
-        return _FAILED
-    if not types or any(_is(value, type_) for type_ in types):
+        return FAILED
+    if not types or any(is_type(value, type_) for type_ in types):
         return value
     members = _members(schema)
     if isinstance(value, str) and any(excerpt(m) == value.strip() for m in members):
         return value  # `_member` finds it
-    for type_, conversion in _CONVERSIONS.items():
-        if type_ in types and (converted := conversion(value)) is not _FAILED:
+    for type_, conversion in CONVERSIONS.items():
+        if type_ in types and (converted := conversion(value)) is not FAILED:
             return converted
-    return _FAILED
+    return FAILED
 
 
 def _merged(schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -446,72 +347,3 @@ def _members(schema: dict[str, Any]) -> list[Json]:
     if "const" in schema:
         return [schema["const"]]
     return list(schema.get("enum") or ())
-
-
-def _json_type(value: Json) -> str:
-    return next(
-        (t for t in ("null", "boolean", "integer", "number", "string", "array") if _is(value, t)), "object"
-    )
-
-
-def _same(left: Json, right: Json) -> bool:
-    """Equal and of the same type: 3 is not "3" and True is not 1."""
-    return type(left) is type(right) and bool(left == right)
-
-
-# -- what only jsonschema checks -----------------------------------------------------------
-
-#: Keywords whose meaning is left to `jsonschema`, with the sentence for each.
-_BEYOND: dict[str, str] = {
-    "pattern": "should match the pattern {0}",
-    "minimum": "should be at least {0}",
-    "maximum": "should be at most {0}",
-    "exclusiveMinimum": "should be more than {0}",
-    "exclusiveMaximum": "should be less than {0}",
-    "multipleOf": "should be a multiple of {0}",
-    "minLength": "should have at least {0} characters",
-    "maxLength": "should have at most {0} characters",
-    "minItems": "should have at least {0} items",
-    "maxItems": "should have at most {0} items",
-    "minProperties": "should have at least {0} entries",
-    "maxProperties": "should have at most {0} entries",
-    "uniqueItems": "should not hold the same item twice",
-}
-_BEYOND_WORDLESS = frozenset(
-    ["not", "if", "contains", "dependentRequired", "dependentSchemas", "propertyNames", "oneOf"]
-)
-
-
-def _keywords(schema: Schema) -> Iterator[str]:
-    """All keys in a schema, those of its properties included: cheap, and more is harmless."""
-    if isinstance(schema, dict):
-        for key, inner in schema.items():
-            yield key
-            yield from _keywords(inner)
-    elif isinstance(schema, list):
-        for inner in schema:
-            yield from _keywords(inner)
-
-
-def _beyond(arguments: dict[str, Json], schema: dict[str, Json]) -> list[Problem]:
-    """What `jsonschema` finds in arguments that are of the right form. A schema that it cannot
-    use is the provider's fault and refuses nothing here."""
-    if not any(key in _BEYOND or key in _BEYOND_WORDLESS for key in _keywords(schema)):
-        return []
-    import jsonschema
-    from referencing import Registry
-
-    checker = jsonschema.Draft202012Validator(schema, registry=Registry())  # nothing is fetched
-    try:
-        errors = list(checker.iter_errors(arguments))
-    except Exception:
-        return []
-    return [_told(error) for error in errors]
-
-
-def _told(error: Any) -> Problem:
-    path = ""
-    for step in error.absolute_path:
-        path += f"[{step}]" if isinstance(step, int) else (f".{step}" if path else str(step))
-    words = _BEYOND.get(str(error.validator), "is not allowed here (" + excerpt(error.message, 120) + ")")
-    return Problem(path, f"{words.format(error.validator_value)} and is {excerpt(error.instance)}")

@@ -199,6 +199,10 @@ class Extent:
         self._escaped = False
         self.done = False  #: the closing bracket has been read
 
+    def within(self, text: str) -> bool:
+        """Whether `text` goes on in an open string and does not end it; it is then read."""
+        return self._string and not self._escaped and _IN_STRING.search(text) is None
+
     def take(self, text: str, at: int = 0) -> int:
         """Read `text[at:]`; returns the offset behind the end, or `len(text)` when it goes on."""
         if self._escaped and at < len(text):

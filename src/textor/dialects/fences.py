@@ -65,9 +65,10 @@ class Piece(NamedTuple):
     """A stretch of text in one zone.
 
     `offset` counts characters from the start of the reply. `edge` is "open" or "close" for the
-    marks themselves (but not for backticks in a line); "cut" (with empty text) where a zone ended without its closing mark; and
-    "orphan" for the closing mark of reasoning whose opening the server had swallowed: all prose
-    before it was reasoning. `info` is what follows the ticks that open a fence.
+    marks themselves (but not for backticks in a line); "cut" (with empty text) where a zone ended
+    without its closing mark; and "orphan" for the closing mark of reasoning whose opening the
+    server had swallowed: all prose before it was reasoning. `info` is what follows the ticks that
+    open a fence.
     """
 
     zone: Zone
@@ -117,6 +118,11 @@ class Fences:
     def advance(self, count: int) -> None:
         """The dialect has read `count` characters of `buffer[pos:]` itself."""
         self.pos += count
+
+    def skip(self, text: str) -> None:
+        """The dialect has read all that was fed, and now this as well, which is not fed."""
+        self._base += len(self.buffer) + len(text) - 1
+        self.buffer, self.pos = text[-1], 1
 
     def next(self) -> Piece | None:
         """The next piece; None when more text is needed or all has been given."""

@@ -40,6 +40,10 @@ _TAILS: dict[str, tuple[str, ...]] = {
 _SPACE = re.compile(r"\s*")
 _WORD = re.compile(r"[\w.\-/:]{0,128}")
 _LONGEST_BLANK = 64
+#: A fence with more calls than this is data.
+MAX_CALLS = 64
+#: The name of a call is looked for in so many characters of it.
+HEAD = 300
 
 Kind = Literal["call", "arguments", "parameters"]
 Step = Callable[[str, int, bool], int]
@@ -66,7 +70,7 @@ class TextCall:
         self._form = form
         self.state: Literal["more", "found", "end", "none"] = "more"
         self.written: Written | None = None
-        self.head = ""  #: the first 300 characters of the body, to see the name early
+        self.head = ""  #: the first characters of the body, to see the name early
         first: dict[str, Step] = {"[TOOL_CALLS]": self._mistral, "<function=": self._named}
         self._step: Step = first.get(form, self._start)
         self._name = ""
@@ -92,6 +96,17 @@ class TextCall:
         """What has come of the body since this was asked last."""
         told, self._told = self._told, len(self._body)
         return "".join(self._body[told:])
+
+    @property
+    def inner(self) -> Extent | None:
+        """The JSON that is being read, once its name has been looked for; else None."""
+        plain = self.state == "more" and self._step == self._json and len(self.head) == HEAD
+        return self._extent if plain else None
+
+    def told(self, text: str) -> None:
+        """A piece that stands in the middle of a string of `inner`, and has been shown."""
+        self._body.append(text)
+        self._told += 1
 
     def take(self, text: str, at: int, ended: bool) -> int:
         self._reading = self._reading and self.state != "found"
@@ -244,8 +259,8 @@ class TextCall:
 
     def _keep(self, text: str) -> None:
         self._body.append(text)
-        if len(self.head) < 300:
-            self.head += text[: 300 - len(self.head)]
+        if len(self.head) < HEAD:
+            self.head += text[: HEAD - len(self.head)]
 
     def _find(self, whole: bool) -> None:
         self.written = Written(self._kind, self._name, "".join(self._body), whole)
@@ -282,8 +297,28 @@ def calls_of(written: Written, place: tuple[int, int] = (1, 1)) -> list[Named]:
     if written.kind == "parameters":
         return [Named(written.name, _marked(written.body))]
     value, _ = parse_json(written.body, place)
+    return calls_in(value)
+
+
+def calls_in(value: Json) -> list[Named]:
+    """The calls that a JSON value is: one, or a list of them; [] where it is anything else."""
     calls = [call_of(item) for item in (value if isinstance(value, list) else [value])]
     return [call for call in calls if call is not None] if all(calls) else []
+
+
+def values_in(body: str) -> list[Json] | None:
+    """The JSON values in the body of a fence; None when it holds anything else."""
+    found: list[Json] = []
+    while body.strip():
+        if len(found) == MAX_CALLS:
+            return None
+        try:
+            value, end = parse_json(body)
+        except ArgumentError:
+            return None
+        found.append(value)
+        body = body[end:]
+    return found
 
 
 def call_of(value: Json) -> Named | None:

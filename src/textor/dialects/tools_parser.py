@@ -28,18 +28,18 @@ from textor.dialects.text_calls import (
     Named,
     TextCall,
     Written,
+    calls_in,
     calls_of,
     fitted,
     found_call,
+    values_in,
 )
-from textor.json_text import check_depth
+from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
 from textor.values import Json
 
 FORM = '<tool_call>{"name": …, "arguments": {…}}</tool_call>'
 
-#: A fence with more calls than this is data.
-MAX_CALLS = 64
 #: The beginning of a reply that may be nothing but JSON, and what may become one.
 _BARE = re.compile(r'\s{0,64}(?:\{\s{0,64}"|\[\s{0,64}\{)')
 _MAYBE_BARE = re.compile(r"\s{0,64}(?:\{\s{0,64}|\[\s{0,64})?\Z")
@@ -93,17 +93,38 @@ class ToolsParser:
         self._untouched = True  # nothing but blanks and reasoning so far
         self._line_free = True  # nothing but blanks and calls on this line
         self._position = 0
+        self._string: Extent | None = None  # of an open call whose text is being passed on
+        self._quick: list[str] = []  # pieces in the middle of its string
         self._out = Sink()
 
     # -- the port --------------------------------------------------------------------------
 
     def feed(self, text: str) -> Sequence[ParseEvent]:
+        if self._string is not None:
+            # Most of a long call is the middle of a string: nothing is decided there.
+            if self._string.within(text):
+                self._quick.append(text)
+                return (ArgumentText(self._position, text),)
+            self._slow()
         self._lines.feed(text)
         self._fences.feed(text)
         self._run(ended=False)
+        open = self._open
+        self._string = open.call.inner if open is not None and open.begun else None
         return self._out.take()
 
+    def _slow(self) -> None:
+        """Make good what was left undone for the pieces that were only kept."""
+        text, self._string = "".join(self._quick), None
+        if text and self._open is not None:
+            self._quick = []
+            self._open.call.told(text)
+            self._open.raw.append(text)
+            self._lines.feed(text)
+            self._fences.skip(text)
+
     def feed_call(self, chunk: CallChunk) -> Sequence[ParseEvent]:
+        self._slow()
         if not self._native.open:
             self._text_was_no_call()
         call = self._native.open[place] if (place := self._native.feed(chunk)) >= 0 else None
@@ -120,6 +141,7 @@ class ToolsParser:
         return self._out.take()
 
     def close(self, finish: str) -> Sequence[ParseEvent]:
+        self._slow()
         self._fences.end()
         self._run(ended=True)
         self._close_held(finish)
@@ -319,14 +341,14 @@ class ToolsParser:
     def _close_held(self, finish: str) -> None:
         """The reply ended with ```json fences: calls, if they are all of it."""
         held, self._held = self._held, []
-        values = [_values("".join(fence.body)) for fence in held]
+        values = [values_in("".join(fence.body)) for fence in held]
         calls = all(v and all(found_call(item, self._names) for item in v) for v in values)
         alone = bool(held) and held[0].alone
         for fence, found in zip(held, values, strict=True):
             text = "".join(fence.text)
             if calls and alone and found:
                 for item in found:
-                    for call in calls_of(Written("call", "", _dumped(item), True)):
+                    for call in calls_in(item):
                         self._read(call, text, fence.offset)
                 continue
             self._prose(text, acts=False)
@@ -380,25 +402,3 @@ class ToolsParser:
         self._out.add(ActionRead(action, line, column))
         if rest.strip():
             self._prose(rest)
-
-
-def _values(body: str) -> list[Json] | None:
-    """The JSON values in a fence; None when it holds anything else."""
-    found: list[Json] = []
-    while body.strip():
-        if len(found) == MAX_CALLS:
-            return None
-        try:
-            value, end = parse_json(body)
-            check_depth(value)
-        except ArgumentError:
-            return None
-        found.append(value)
-        body = body[end:]
-    return found
-
-
-def _dumped(value: Json) -> str:
-    import json
-
-    return json.dumps(value)
