@@ -191,7 +191,7 @@ def test_the_history_goes_verbatim() -> None:
     _, stand_in, _ = ask(["ok"], Context(messages))
     wired = stand_in.requests[0].messages
     assert [m["role"] for m in wired] == ["system", "user", "assistant", "tool", "assistant", "tool"]
-    assert wired[1]["content"] == "U \ufffd\ufffd" or wired[1]["content"].startswith("U ")
+    assert set(wired[1]["content"][2:]) == {"\ufffd"}
     assert wired[2]["content"] == " A\n B "
     assert wired[2]["tool_calls"][0]["function"]["arguments"] == arguments
     assert wired[3] == {"role": "tool", "tool_call_id": "c1", "content": "one\ntwo"}

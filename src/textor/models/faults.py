@@ -107,9 +107,10 @@ def _words(fault: ModelFault, error: Exception, server: Server, status: int | No
             return f"There is no {who}.", hint
         code = f" with status {status}" if status else ""
         return f"{who} refused the request{code}.", "Its words say why."
-    if status is None:
+    if isinstance(error, library.ModelConnectionError | httpx2.TransportError):
         return f"{who} cannot be reached.", "Check that the server runs and the network is there."
-    return f"{who} failed with status {status}.", "Try again later, or use another model."
+    code = f" with status {status}" if status else ""
+    return f"{who} failed{code}.", "Try again later, or use another model."
 
 
 def _timeout(error: Exception) -> str:

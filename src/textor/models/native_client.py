@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
@@ -61,6 +61,13 @@ from textor.values import clean_text
 _REASONS = {"tool_call": "tool_calls", "error": "stop", None: ""}
 
 
+@runtime_checkable
+class _Closable(Protocol):
+    """The SDKs that can be closed; Mistral's lets its connections go by itself."""
+
+    async def close(self) -> None: ...
+
+
 class NativeClient:
     """One model on a server that has its own protocol."""
 
@@ -94,7 +101,9 @@ class NativeClient:
                 await stream.cancel()
 
     async def aclose(self) -> None:
-        self._loop = None
+        client = getattr(self._model, "client", None)
+        if isinstance(client, _Closable) and self._loop is asyncio.get_running_loop():
+            await client.close()
 
     def _model_here(self) -> Model[Any]:
         """The model for the running loop: connections that are kept open belong to one loop."""

@@ -212,13 +212,15 @@ class _Attempt:
         return chunk
 
 
-def preload() -> None:
+def preload() -> threading.Thread:
     """Import the client library in a background thread, so that the first request need not wait."""
 
     def work() -> None:
         import textor.models.openai_client  # noqa: F401
 
-    threading.Thread(target=work, name="preload-models", daemon=True).start()
+    thread = threading.Thread(target=work, name="preload-models", daemon=True)
+    thread.start()
+    return thread
 
 
 def _size(context: Context) -> float:

@@ -82,8 +82,9 @@ class ScriptedServer:
 
     `script` is a list of items, one a chat request (the last is not repeated: a request too many
     gets status 400 and says so), or a function from the `Request` to an item. An item is a
-    `Reply`, a text, a `Status` or a `Raw` stream. `GET /v1/models` lists `models`. Use it as a
-    context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1").
+    `Reply`, a text, a `Status` or a `Raw` stream. `GET /v1/models` lists `models`. Another protocol
+    is spoken by `Raw` items: requests to ".../messages" (Anthropic's) are asked of the script too.
+    Use it as a context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1").
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class ScriptedServer:
 
     async def _answer(self, connection: Connection, request: Request) -> None:
         path = request.path.split("?")[0].rstrip("/")
-        if path.endswith("/chat/completions") and request.method == "POST":
+        if path.endswith(("/chat/completions", "/messages")) and request.method == "POST":
             self.requests.append(request)
             await self._chat(connection, request)
             return
