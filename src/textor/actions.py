@@ -68,7 +68,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of an action; every action has exactly one (law 3).
 
     `text` is what the model is shown; `values` are media and big texts that came with it;
-    `data` is the structured result where there is one; `exit_status` that of a program.
+    `data` is the structured result where there is one; `exit_status` that of a program; `hands`
+    the key of the reply or question of another agent that it brings.
     """
 
     state: OutcomeState
@@ -76,6 +77,7 @@ class Outcome(msgspec.Struct, frozen=True):
     values: tuple[Value, ...] = ()
     data: Json = None
     exit_status: int | None = None
+    hands: str = ""
     labels: Labels = ()
 
     @classmethod

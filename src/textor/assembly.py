@@ -26,8 +26,8 @@ from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
 from textor.journal.sqlite import SqliteJournal
-from textor.kernel.context import layout_of
 from textor.kernel.services import Services
+from textor.layouts import layout_of
 from textor.models.port import Model
 from textor.session import Session
 
@@ -105,7 +105,7 @@ def new_agent(
     offered = services.registry.catalogue(definition.capabilities)
     dialect = services.dialect(definition.dialects)
     capabilities = tuple(offered)
-    prefix = layout_of(definition.layout).prefix(definition, dialect, capabilities)
+    prefix = services.layout(definition.layout).prefix(definition, dialect, capabilities)
     tools = dialect.declare(capabilities)
     return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names)
 
@@ -195,7 +195,7 @@ class Machine:
 
     async def models(self) -> list[ModelInfo]:
         """The models that are configured, in the box, or served on this machine."""
-        from textor.models.registry import discover
+        from textor.models.discovery import discover
 
         named = [*dict.fromkeys([BOX_MODEL, *self.config.models.values()])]
         for provider, settings in self.config.providers.items():
@@ -253,7 +253,7 @@ async def make_services(
     registry = Registry()
     for provider in providers:
         await registry.add(provider)
-    return Services(journal, registry, models, dialect_of, place, clock)
+    return Services(journal, registry, models, dialect_of, layout_of, place, clock)
 
 
 @asynccontextmanager

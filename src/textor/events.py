@@ -37,6 +37,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int | None = None  #: input and output, per session or agent
     money: float | None = None  #: US dollars
     seconds: float | None = None  #: wall time of a turn
+    agents: int | None = None  #: in the whole tree, per session
 
 
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,7 +109,8 @@ class ModelChanged(Body, frozen=True):
 class MessagePosted(Body, frozen=True):
     """An input: a message to an agent, from a person (sender "") or from an agent.
 
-    `key` is the action id of the `call` that sent it, where one did.
+    `key` is the action id of the `call` that sent it, where one did; `hands` the key of the reply
+    or question that it brings to a caller who was not waiting for it.
     """
 
     KIND: ClassVar[str] = "message.posted"
@@ -118,6 +120,7 @@ class MessagePosted(Body, frozen=True):
     values: tuple[Value, ...] = ()
     labels: Labels = ()
     key: str = ""
+    hands: str = ""
 
 
 class MessagesDelivered(Body, frozen=True):
@@ -323,15 +326,18 @@ class Asked(Body, frozen=True):
     agent: str
     question: str
     key: str
+    values: tuple[Value, ...] = ()
 
 
 class Answered(Body, frozen=True):
-    """An input: the answer to the question with this `key`."""
+    """An input: the answer to the question with this `key`. `by` is the action that answered; it
+    waits for what the asker says next."""
 
     KIND: ClassVar[str] = "question.answered"
     key: str
     text: str
     sender: str = ""
+    by: str = ""
     values: tuple[Value, ...] = ()
     labels: Labels = ()
 

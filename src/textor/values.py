@@ -105,3 +105,11 @@ def shown(text: str, handle: str, limit: int = BIG) -> str:
     tail = content[-half:].decode("utf-8", "ignore")
     left_out = len(content) - len(head.encode()) - len(tail.encode())
     return f"{head}\n[… {left_out} bytes left out; the whole text is value {handle} …]\n{tail}"
+
+
+def head(value: Value, length: int = 50) -> str:
+    """One line that says what a value is, with the first characters of a text."""
+    if value.text is None:
+        return f"{value.kind}, {value.media_type}, {value.size} bytes, {value.handle}"
+    start = value.text[:length].replace("\n", " ")
+    return f"{value.kind}, {value.size} bytes: {start}{'…' if len(value.text) > length else ''}"

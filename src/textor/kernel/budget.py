@@ -58,24 +58,3 @@ def reserve(state: State, agent: AgentState, status: str, most: int | None) -> U
     if output < LEAST_REPLY:
         return None
     return Usage(input=prompt, output=output, estimated=True)
-
-
-def wording(state: State, agent: AgentState, now: float) -> str:
-    """The budget as the status part shows it; "" when nothing limits the turn."""
-    limits, turn = effective(state, agent), agent.turn
-    if turn is None:
-        return ""
-    words: list[str] = []
-    if limits.iterations is not None:
-        left = limits.iterations - turn.iterations
-        words.append(f"{left} of {limits.iterations} iterations left")
-        if left <= 2:
-            words.append("finish now: give your best answer with what you have")
-    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
-        if bound.tokens is not None:
-            words.append(f"{max(bound.tokens - used.total, 0)} tokens left")
-        if bound.money is not None and used.cost is not None:
-            words.append(f"${max(bound.money - used.cost, 0):.2f} left")
-    if limits.seconds is not None:
-        words.append(f"{max(limits.seconds - (now - turn.began), 0):.0f} s left")
-    return "; ".join(words)

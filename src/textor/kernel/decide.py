@@ -11,14 +11,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from textor.kernel.state import AgentState, State, Work
+from textor.kernel.state import AgentState, State, Work, open_work
 
 
 class Step(msgspec.Struct, frozen=True):
     """One thing to do for an agent."""
 
     agent: str
-    what: str  #: deliver, begin, generate, cut, judge, start, perform, settle, observe, conclude, end
+    what: str  #: deliver, begin, generate, cut, judge, start, perform, settle, observe, conclude,
+    #: end, report, leave
     key: str = ""  #: tells steps of one kind apart: an iteration, an action
 
     @property
@@ -32,7 +33,26 @@ class Step(msgspec.Struct, frozen=True):
 
 def decide(state: State) -> list[Step]:
     """The steps that are due, in the order of the tree's making."""
-    return [step for agent in state.agents.values() for step in _agent_steps(agent)]
+    steps = [step for agent in state.agents.values() for step in _agent_steps(agent)]
+    if state.owed or state.questions:
+        steps += _between(state)
+    return steps
+
+
+def _between(state: State) -> Iterator[Step]:
+    """Replies and questions whose caller is not waiting for them go to it as messages; a question
+    that its caller left open is answered so."""
+    for key, owed in state.owed.items():
+        waiting = open_work(state.agents.get(owed.caller))
+        calls: tuple[str, ...] = (key,)
+        if owed.reason == "question" and (turn := state.agents[owed.agent].turn):
+            calls = turn.keys
+        if not waiting.intersection(calls):
+            yield Step(owed.caller, "report", key)
+    for key, question in state.questions.items():
+        caller = state.agents.get(state.agents[question.agent].caller)
+        if caller and key not in state.owed and caller.turn is None and not caller.inbox:
+            yield Step(question.agent, "leave", key)
 
 
 def _agent_steps(agent: AgentState) -> Iterator[Step]:

@@ -7,10 +7,11 @@ iteration costs two writes; nothing is started, shown or done before its event i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -28,6 +29,8 @@ from textor.kernel.steps import Now
 from textor.live import Delta
 from textor.messages import Grammar, Message, ProgressChunk, Usage, WaitChunk
 from textor.values import Blobs, Value
+
+T = TypeVar("T")
 
 #: Consequences appended in one go; a state that asks for more than this is a fault of ours.
 MOST_CONSEQUENCES = 10_000
@@ -52,6 +55,23 @@ class Scope:
     def value(self, handle: str) -> Value:
         return self._runner.state.values[handle]
 
+    @property
+    def state(self) -> State:
+        """The session as it is now."""
+        return self._runner.state
+
+    async def post(self, body: e.Body, id: str) -> None:
+        """Append an input under an id of its own; the same id twice counts once."""
+        event = replace(self._runner.services.event(body), id=id)
+        await self._runner.services.journal.append(self.session, [event], epoch=None)
+        self._runner.wake()
+
+    async def until(self, ready: Callable[[State], T | None]) -> T:
+        """Wait until `ready` finds something in the session's state."""
+        while (found := ready(self._runner.state)) is None:
+            await self._runner.changed()
+        return found
+
     def progress(self, text: str) -> None:
         self._runner.show(self.agent, "progress", text, self.key)
 
@@ -75,7 +95,8 @@ class Runner:
     def __init__(self, session: str, services: Services, state: State, epoch: int) -> None:
         self.session = session
         self.services = services
-        self.state = state
+        self._state = state
+        self._changed: asyncio.Future[None] | None = None
         self.epoch = epoch
         self._running: dict[str, Running] = {}
         self._abandoned: set[asyncio.Task[list[e.Body]]] = set()
@@ -84,6 +105,24 @@ class Runner:
         self._notes: list[e.Body] = []
         self._wake = asyncio.Event()
         self._timers: dict[str, tuple[int, asyncio.TimerHandle]] = {}
+
+    @property
+    def state(self) -> State:
+        """The fold of all that is durable."""
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state = state
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
+
+    async def changed(self) -> None:
+        """Wait for the next change of the state."""
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._changed)
 
     def wake(self) -> None:
         """Somebody appended an input, or a step ended."""
@@ -203,7 +242,8 @@ class Runner:
         grammar: Grammar | None = None
         if model.grammars:
             grammar = dialect.grammar(tuple(offered), _request(agent))
-        context = build(self.state, agent, started.status, max_tokens=started.reserved.output)
+        layout = self.services.layout(agent.definition.layout)
+        context = build(layout, self.state, agent, started.status, max_tokens=started.reserved.output)
         prefix = f"{agent.id}.{started.iteration}"
         reader = self._reader(agent, Reader(dialect, offered, prefix))
         finish = ""

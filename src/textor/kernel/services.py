@@ -13,6 +13,7 @@ from textor.capabilities.registry import Registry
 from textor.dialects.port import Dialect
 from textor.events import Body, Event, new_id
 from textor.journal.port import Journal
+from textor.kernel.context import Layout
 from textor.live import Hub
 from textor.models.port import Model
 
@@ -26,6 +27,7 @@ class Services:
     registry: Registry
     model: Callable[[str], Model]
     dialect: Callable[[Sequence[str]], Dialect]
+    layout: Callable[[str], Layout]
     place: Callable[[Action, Capability, Path], Place]
     clock: Callable[[], float] = time.time
     new_id: Callable[[], str] = new_id

@@ -6,6 +6,7 @@ before. A second outcome, answer or end is ignored: the first counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, get_type_hints
 
@@ -31,7 +32,8 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """From a message to the reply. `partial` is what was achieved so far."""
+    """From a message to the reply. `partial` is what was achieved so far; `keys` are the calls
+    that the reply is owed to, `owes` whether it is owed to the caller at all."""
 
     number: int
     began: float
@@ -41,6 +43,8 @@ class Turn(msgspec.Struct, frozen=True):
     labels: Labels = ()
     usage: Usage = NO_USAGE
     trail: tuple[str, ...] = ()  #: a digest of each iteration's actions and outcomes
+    keys: tuple[str, ...] = ()
+    owes: bool = False
     warned: str = ""  #: the digest of the loop that the model was told of
     expired: bool = False
 
@@ -76,9 +80,21 @@ class AgentState(msgspec.Struct, frozen=True):
     ended: e.TurnEnded | None = None
 
 
+class Owed(msgspec.Struct, frozen=True):
+    """A reply or a question on its way to the caller of the agent it comes from."""
+
+    agent: str
+    caller: str
+    text: str
+    reason: str  #: "question", or why the turn ended
+    detail: str = ""
+    values: tuple[Value, ...] = ()
+    labels: Labels = ()
+
+
 class State(msgspec.Struct, frozen=True):
-    """A session. `questions` are the open ones by key; `rules` the digests allowed for it; `values`
-    all that came up, by handle."""
+    """A session. `questions` are the open ones by key; `owed` what is on its way to a caller, by
+    key of the call or question; `rules` the digests allowed for it; `values` all, by handle."""
 
     seq: int = 0
     created: e.SessionCreated | None = None
@@ -89,6 +105,7 @@ class State(msgspec.Struct, frozen=True):
     agents: dict[str, AgentState] = {}
     questions: dict[str, e.Asked] = {}
     answers: dict[str, e.Answered] = {}
+    owed: dict[str, Owed] = {}
     rules: frozenset[str] = frozenset()
     values: dict[str, Value] = {}
     stored: dict[tuple[str, str], Any] = {}
@@ -146,6 +163,22 @@ def _keep(state: State, values: tuple[Value, ...]) -> State:
     return replace(state, values=state.values | {v.handle: v for v in values})
 
 
+def _hand(state: State, key: str) -> State:
+    """What was owed under this key has been brought to the caller."""
+    if key not in state.owed:
+        return state
+    return replace(state, owed={k: o for k, o in state.owed.items() if k != key})
+
+
+def _owe(state: State, keys: Iterable[str], owed: Owed) -> State:
+    return replace(state, owed=state.owed | dict.fromkeys(keys, owed))
+
+
+def open_work(agent: AgentState | None) -> set[str]:
+    """The ids of an agent's actions that have no outcome yet."""
+    return {w.action.id for w in agent.work if w.outcome is None} if agent else set()
+
+
 def _spend(state: State, agent: AgentState, usage: Usage) -> tuple[State, AgentState]:
     turn = agent.turn and replace(agent.turn, usage=agent.turn.usage + usage)
     return replace(state, usage=state.usage + usage), replace(agent, usage=agent.usage + usage, turn=turn)
@@ -160,31 +193,40 @@ def _rework(state: State, action: str, change: Callable[[Work], Work]) -> State:
     return state
 
 
+_SPACE = re.compile(r"(?:\\[nrt]|\s)+")
+
+
 def trail_of(work: Iterable[Work]) -> str:
     """A digest of actions with their outcomes; equal for an iteration that repeats another."""
-    told = [(w.action.capability, w.action.arguments, w.action.fault, w.outcome) for w in work]
-    return sha256_of(msgspec.json.encode(told, order="sorted"))[:16] if told else ""
+    told = [
+        (
+            w.action.capability,
+            w.action.arguments,
+            w.action.fault,
+            w.outcome and (w.outcome.state, w.outcome.text),
+        )
+        for w in work
+    ]
+    # white space is folded: two agents that pass the same words to and fro are a loop as well
+    text = msgspec.json.encode(told, order="sorted").decode()
+    return sha256_of(_SPACE.sub(" ", text).encode())[:16] if told else ""
 
 
 class _Handlers:
     """One for each kind of event, found by the type of its second parameter."""
 
-    @staticmethod
-    def created(state: State, body: e.SessionCreated, _: e.Event) -> State:
+    def created(self, state: State, body: e.SessionCreated, _: e.Event) -> State:
         return replace(state, created=body, policy=body.policy, attended=body.attended, limits=body.limits)
 
-    @staticmethod
-    def policy(state: State, body: e.PolicySet, _: e.Event) -> State:
+    def policy(self, state: State, body: e.PolicySet, _: e.Event) -> State:
         return replace(state, policy=body.policy, attended=body.attended)
 
-    @staticmethod
-    def limits(state: State, body: e.LimitsRaised, _: e.Event) -> State:
+    def limits(self, state: State, body: e.LimitsRaised, _: e.Event) -> State:
         if body.agent in state.agents:
             return _put(state, state.agents[body.agent], limits=body.limits)
         return replace(state, limits=body.limits)
 
-    @staticmethod
-    def agent(state: State, body: e.AgentCreated, _: e.Event) -> State:
+    def agent(self, state: State, body: e.AgentCreated, _: e.Event) -> State:
         agent = AgentState(
             body.agent,
             body.definition,
@@ -198,24 +240,27 @@ class _Handlers:
         )
         return _put(state, agent)
 
-    @staticmethod
-    def model(state: State, body: e.ModelChanged, _: e.Event) -> State:
+    def model(self, state: State, body: e.ModelChanged, _: e.Event) -> State:
         agent = state.agents.get(body.agent)
         return _put(state, agent, model=body.model, failure="") if agent else state
 
-    @staticmethod
-    def posted(state: State, body: e.MessagePosted, event: e.Event) -> State:
+    def posted(self, state: State, body: e.MessagePosted, event: e.Event) -> State:
         agent = state.agents.get(body.agent)
-        state = _keep(state, body.values)
+        state = _hand(_keep(state, body.values), body.hands)
         return _put(state, agent, inbox=(*agent.inbox, (event.id, body))) if agent else state
 
-    @staticmethod
-    def delivered(state: State, body: e.MessagesDelivered, event: e.Event) -> State:
+    def delivered(self, state: State, body: e.MessagesDelivered, event: e.Event) -> State:
         agent = state.agents[body.agent]
         taken = [m for m in agent.inbox if m[0] in body.ids]
         labels = merge_labels(*(m.labels for _, m in taken))
         turn = agent.turn or Turn(agent.turns + 1, event.time)
-        turn = replace(turn, labels=merge_labels(turn.labels, labels), nudges=0)
+        turn = replace(
+            turn,
+            labels=merge_labels(turn.labels, labels),
+            nudges=0,
+            keys=(*turn.keys, *(m.key for _, m in taken if m.key)),
+            owes=turn.owes or any(m.sender for _, m in taken),
+        )
         inbox = tuple(m for m in agent.inbox if m[0] not in body.ids)
         return _put(
             state,
@@ -227,15 +272,13 @@ class _Handlers:
             **_add(agent, (body.message,)),
         )
 
-    @staticmethod
-    def generating(state: State, body: e.GenerationStarted, _: e.Event) -> State:
+    def generating(self, state: State, body: e.GenerationStarted, _: e.Event) -> State:
         agent = state.agents[body.agent]
         assert agent.turn is not None
         turn = replace(agent.turn, iterations=agent.turn.iterations + 1)
         return _put(state, agent, generation=body, turn=turn, iterations=agent.iterations + 1)
 
-    @staticmethod
-    def generated(state: State, body: e.GenerationFinished, _: e.Event) -> State:
+    def generated(self, state: State, body: e.GenerationFinished, _: e.Event) -> State:
         agent = state.agents[body.agent]
         started = agent.generation
         if started is None:
@@ -254,14 +297,12 @@ class _Handlers:
             changes |= {"reply": body, "reviewed": False, "work": tuple(Work(a) for a in body.actions)}
         return _put(state, agent, **changes)
 
-    @staticmethod
-    def generation_failed(state: State, body: e.GenerationFailed, _: e.Event) -> State:
+    def generation_failed(self, state: State, body: e.GenerationFailed, _: e.Event) -> State:
         agent = state.agents[body.agent]
         state, agent = _spend(state, agent, body.usage)
         return _put(state, agent, generation=None, failure=body.message)
 
-    @staticmethod
-    def reviewed(state: State, body: e.ReplyReviewed, _: e.Event) -> State:
+    def reviewed(self, state: State, body: e.ReplyReviewed, _: e.Event) -> State:
         agent = state.agents[body.agent]
         if agent.reply is None or agent.reviewed or any(w.started or w.outcome for w in agent.work):
             return state
@@ -276,16 +317,14 @@ class _Handlers:
         work = tuple(Work(a) for a in body.actions)
         return _put(state, shorter, reply=reply, reviewed=True, work=work, **_add(shorter, (body.message,)))
 
-    @staticmethod
-    def judged(state: State, body: e.ActionJudged, _: e.Event) -> State:
+    def judged(self, state: State, body: e.ActionJudged, _: e.Event) -> State:
         return _rework(
             state,
             body.action,
             lambda w: replace(w, verdict=body.verdict, reason=body.reason, digest=body.digest),
         )
 
-    @staticmethod
-    def answered_gate(state: State, body: e.ActionAnswered, _: e.Event) -> State:
+    def answered_gate(self, state: State, body: e.ActionAnswered, _: e.Event) -> State:
         rules: list[str] = []
 
         def change(work: Work) -> Work:
@@ -303,22 +342,19 @@ class _Handlers:
         state = _rework(state, body.action, change)
         return replace(state, rules=state.rules | set(rules)) if rules else state
 
-    @staticmethod
-    def started(state: State, body: e.ActionStarted, _: e.Event) -> State:
+    def started(self, state: State, body: e.ActionStarted, _: e.Event) -> State:
         return _rework(state, body.action, lambda w: replace(w, started=True, cancellable=body.cancellable))
 
-    @staticmethod
-    def finished(state: State, body: e.ActionFinished, _: e.Event) -> State:
+    def finished(self, state: State, body: e.ActionFinished, _: e.Event) -> State:
         state = _rework(state, body.action, lambda w: w if w.outcome else replace(w, outcome=body.outcome))
-        state = _keep(state, body.outcome.values)
+        state = _hand(_keep(state, body.outcome.values), body.outcome.hands)
         agent = state.agents[body.agent]
         if agent.turn is None or not body.outcome.labels:
             return state
         labels = merge_labels(agent.turn.labels, body.outcome.labels)
         return _put(state, agent, turn=replace(agent.turn, labels=labels))
 
-    @staticmethod
-    def observed(state: State, body: e.Observed, _: e.Event) -> State:
+    def observed(self, state: State, body: e.Observed, _: e.Event) -> State:
         agent = state.agents[body.agent]
         turn = agent.turn
         if turn is not None:
@@ -331,53 +367,71 @@ class _Handlers:
             )
         return _put(state, agent, reply=None, work=(), turn=turn, **_add(agent, body.messages))
 
-    @staticmethod
-    def summarised(state: State, body: e.Summarised, _: e.Event) -> State:
+    def summarised(self, state: State, body: e.Summarised, _: e.Event) -> State:
         agent = state.agents[body.agent]
         state, agent = _spend(state, agent, body.usage)
         dialogue = (body.message, *agent.dialogue[body.count :])
         size = sum(message_size(m) for m in (*agent.prefix, *dialogue))
         return _put(state, agent, dialogue=dialogue, size=size)
 
-    @staticmethod
-    def noted(state: State, body: e.NoteSet, _: e.Event) -> State:
+    def noted(self, state: State, body: e.NoteSet, _: e.Event) -> State:
         agent = state.agents[body.agent]
         notes = {k: v for k, v in {**agent.notes, body.key: body.text}.items() if v}
         return _put(state, agent, notes=notes)
 
-    @staticmethod
-    def variable(state: State, body: e.VariableSet, _: e.Event) -> State:
+    def variable(self, state: State, body: e.VariableSet, _: e.Event) -> State:
         agent = state.agents[body.agent]
         return _put(_keep(state, (body.value,)), agent, variables={**agent.variables, body.name: body.value})
 
-    @staticmethod
-    def expired(state: State, body: e.TurnExpired, _: e.Event) -> State:
+    def expired(self, state: State, body: e.TurnExpired, _: e.Event) -> State:
         agent = state.agents[body.agent]
         if agent.turn is None or agent.turn.number != body.turn:
             return state
         return _put(state, agent, turn=replace(agent.turn, expired=True))
 
-    @staticmethod
-    def ended(state: State, body: e.TurnEnded, _: e.Event) -> State:
+    def ended(self, state: State, body: e.TurnEnded, _: e.Event) -> State:
         agent = state.agents[body.agent]
+        turn, caller = agent.turn, state.agents.get(agent.caller)
+        # a stop that went down the tree owes nothing to those whom it stopped as well
+        stopped = body.reason == "stopped" and (caller is None or caller.level in ("stop", "kill"))
+        if turn is not None and turn.owes and caller is not None and not stopped:
+            told = (body.text, body.reason, body.detail, body.values, body.labels)
+            keys = turn.keys or (f"{agent.id}#{turn.number}",)
+            state = _owe(state, keys, Owed(agent.id, agent.caller, *told))
+        gone = {k for k, q in state.questions.items() if q.agent == agent.id}
+        questions = {k: q for k, q in state.questions.items() if k not in gone}
+        state = replace(
+            state, questions=questions, owed={k: o for k, o in state.owed.items() if k not in gone}
+        )
         level = "run" if agent.level in ("stop", "kill") else agent.level
-        return _put(
-            state, agent, turn=None, reply=None, work=(), failure="", generation=None, level=level, ended=body
+        over = {"turn": None, "reply": None, "work": (), "failure": "", "generation": None}
+        return _put(state, agent, level=level, ended=body, **over)
+
+    def asked(self, state: State, body: e.Asked, _: e.Event) -> State:
+        caller = state.agents[body.agent].caller
+        state = replace(state, questions={**state.questions, body.key: body})
+        if not caller:
+            return state
+        return _owe(
+            state, [body.key], Owed(body.agent, caller, body.question, "question", values=body.values)
         )
 
-    @staticmethod
-    def asked(state: State, body: e.Asked, _: e.Event) -> State:
-        return replace(state, questions={**state.questions, body.key: body})
-
-    @staticmethod
-    def answered(state: State, body: e.Answered, _: e.Event) -> State:
-        if body.key in state.answers or body.key not in state.questions:
+    def answered(self, state: State, body: e.Answered, _: e.Event) -> State:
+        question = state.questions.get(body.key)
+        if question is None:
             return state
         questions = {k: q for k, q in state.questions.items() if k != body.key}
-        return replace(state, questions=questions, answers={**state.answers, body.key: body})
+        state = replace(
+            _hand(state, body.key), questions=questions, answers={**state.answers, body.key: body}
+        )
+        agent = state.agents[question.agent]
+        if not body.by or agent.turn is None:
+            return state
+        waiting = open_work(state.agents.get(agent.caller))
+        keys = (*(k for k in agent.turn.keys if k in waiting), body.by)
+        return _put(state, agent, turn=replace(agent.turn, keys=keys, owes=True))
 
-    @staticmethod
-    def controlled(state: State, body: e.Controlled, _: e.Event) -> State:
+    def controlled(self, state: State, body: e.Controlled, _: e.Event) -> State:
         for name in state.below(body.agent):
             agent = state.agents[name]
             if body.level in ("stop", "kill") and agent.turn is None:
@@ -389,8 +443,7 @@ class _Handlers:
             state = _put(state, agent, level=level)
         return state
 
-    @staticmethod
-    def stored(state: State, body: e.Stored, _: e.Event) -> State:
+    def stored(self, state: State, body: e.Stored, _: e.Event) -> State:
         stored = {k: v for k, v in state.stored.items() if k != (body.area, body.key)}
         if body.value is not None:
             stored[body.area, body.key] = body.value
@@ -398,7 +451,7 @@ class _Handlers:
 
 
 _HANDLERS: dict[type[e.Body], Callable[[State, Any, e.Event], State]] = {
-    get_type_hints(handler.__func__)["body"]: handler.__func__
-    for handler in vars(_Handlers).values()
-    if isinstance(handler, staticmethod)
+    get_type_hints(function)["body"]: getattr(_Handlers(), name)
+    for name, function in vars(_Handlers).items()
+    if callable(function)
 }

@@ -8,11 +8,11 @@ from pathlib import Path
 from textor import events as e
 from textor.actions import Outcome
 from textor.kernel import budget
-from textor.kernel.context import layout_of, render_posted
+from textor.kernel.context import render_posted
 from textor.kernel.decide import Step
 from textor.kernel.gate import judge
 from textor.kernel.services import Services
-from textor.kernel.state import AgentState, State, Work, trail_of
+from textor.kernel.state import AgentState, Owed, State, Work, trail_of
 from textor.messages import Message, ToolResult, Usage, said
 from textor.values import merge_labels
 
@@ -34,6 +34,11 @@ class Now:
         if step.what == "end":
             return [self._end(agent, step.key)]
         method: Callable[[AgentState], list[e.Body]] = getattr(self, f"_{step.what}")
+        if step.what == "report":
+            return [self._report(self.state.owed[step.key], step.key)]
+        if step.what == "leave":
+            left = "Your caller ended its turn without an answer. Go on with your best judgement."
+            return [e.Answered(step.key, left, sender=agent.caller)]
         if step.what == "start":
             return self._start(agent, next(w for w in agent.work if w.action.id == step.key))
         return method(agent)
@@ -47,11 +52,18 @@ class Now:
         now = self.services.clock()
         if limit := budget.reached(self.state, agent, now):
             return [self._limit(agent, limit)]
-        status = layout_of(agent.definition.layout).status(self.state, agent, now)
+        status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
         reserved = budget.reserve(self.state, agent, status, None)
         if reserved is None:
             return [self._limit(agent, "tokens")]
         return [e.GenerationStarted(agent.id, agent.iterations + 1, agent.model, status, reserved)]
+
+    def _report(self, owed: Owed, key: str) -> e.Body:
+        """Bring a reply or a question to a caller who was not waiting for it."""
+        text = told(owed, key)
+        return e.MessagePosted(
+            owed.caller, text, sender=owed.agent, values=owed.values, labels=owed.labels, hands=key
+        )
 
     def _cut(self, agent: AgentState) -> list[e.Body]:
         message, usage = self.partial(agent.id)
@@ -202,3 +214,12 @@ def achieved(agent: AgentState) -> str:
         if results:
             return "\n".join(r[:500] for r in results)
     return ""
+
+
+def told(owed: Owed, key: str) -> str:
+    """A reply or question as its caller reads it, with the typed reason where it is not a reply."""
+    if owed.reason == "question":
+        return f"{owed.text}\n[a question with the id {key}: use answer with this id]"
+    if owed.reason == "replied":
+        return owed.text
+    return f"[{owed.reason}: {owed.detail}] {owed.text}".rstrip()
