@@ -133,9 +133,9 @@ class _Reader:
                 beside = {key: inner for key, inner in schema.items() if key != "$ref"}
                 target = self._target(schema["$ref"])
                 schema = {**target, **beside} if isinstance(target, dict) else beside
-            elif schema.get("allOf"):
+            elif "allOf" in schema:
                 beside = {key: inner for key, inner in schema.items() if key != "allOf"}
-                schema = _merged([*map(self.resolve, schema["allOf"]), beside])
+                schema = _merged([*map(self.resolve, _list_in(schema, "allOf")), beside])
             else:
                 return schema
         return {}
@@ -156,9 +156,9 @@ class _Reader:
     def types(self, schema: Schema) -> frozenset[str]:
         schema = self.resolve(schema)
         if "type" in schema:
-            named = schema["type"]
-            return frozenset([named] if isinstance(named, str) else named)
-        branches = schema.get("anyOf") or schema.get("oneOf")
+            named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            return frozenset(type_ for type_ in named if isinstance(type_, str))
+        branches = _branches(schema)
         if branches:
             each = [self.types(branch) for branch in branches]
             return frozenset().union(*each) if all(each) else frozenset()
@@ -169,7 +169,7 @@ class _Reader:
     def value(self, value: Json, schema: Schema, path: str) -> Json:
         """The value converted; on a problem it is noted and the value given back as it is."""
         schema = self.resolve(schema)
-        branches = schema.get("anyOf") or schema.get("oneOf")
+        branches = _branches(schema)
         if branches:
             return self._union(value, schema, branches, path)
         types = self.types(schema)
@@ -190,7 +190,8 @@ class _Reader:
     def object(self, value: dict[str, Json], schema: dict[str, Any], path: str) -> dict[str, Json]:
         """An object by its properties; one whose schema names none takes anything."""
         properties, more = _properties(schema), schema.get("additionalProperties")
-        patterns = schema.get("patternProperties") or {}
+        patterns = schema.get("patternProperties")
+        patterns = patterns if isinstance(patterns, dict) else {}
         free = more is True or ("properties" not in schema and more is None)
         found: dict[str, Json] = {}
         missing = [key for key in properties if key not in value]
@@ -224,7 +225,7 @@ class _Reader:
         self.problems.append(Problem(where, "there is no such parameter", known, near))
 
     def _list(self, value: list[Json], schema: dict[str, Any], path: str) -> Json:
-        first, items = schema.get("prefixItems") or [], schema.get("items", True)
+        first, items = _list_in(schema, "prefixItems"), schema.get("items", True)
         if isinstance(items, list):  # the older form of prefixItems
             first, items = items, schema.get("additionalItems", True)
         return [
@@ -289,7 +290,7 @@ class _Reader:
         schema = self.resolve(schema)
         if "enum" in schema or "const" in schema:
             return " or ".join(excerpt(member, 40) for member in _members(schema))
-        branches = schema.get("anyOf") or schema.get("oneOf")
+        branches = _branches(schema)
         if branches:
             each = dict.fromkeys(self.describe(b, article, depth + 1) for b in branches if depth < 4)
             return " or ".join(each) or "a value"
@@ -346,4 +347,14 @@ def _required(schema: dict[str, Any]) -> Sequence[str]:
 def _members(schema: dict[str, Any]) -> list[Json]:
     if "const" in schema:
         return [schema["const"]]
-    return list(schema.get("enum") or ())
+    return _list_in(schema, "enum")
+
+
+def _branches(schema: dict[str, Any]) -> list[Schema]:
+    return _list_in(schema, "anyOf") or _list_in(schema, "oneOf")
+
+
+def _list_in(schema: dict[str, Any], key: str) -> list[Any]:
+    """A list of the schema; schemas come from strangers, and what is none says nothing."""
+    found = schema.get(key)
+    return list(found) if isinstance(found, (list, tuple)) else []

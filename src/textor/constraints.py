@@ -26,7 +26,7 @@ _BEYOND: dict[str, str] = {
     "uniqueItems": "should not hold the same item twice",
 }
 _BEYOND_WORDLESS = frozenset(
-    ["not", "if", "contains", "dependentRequired", "dependentSchemas", "propertyNames", "oneOf"]
+    ["not", "if", "contains", "dependentRequired", "dependentSchemas", "propertyNames"]
 )
 
 
@@ -54,12 +54,15 @@ def unmet(arguments: dict[str, Json], schema: dict[str, Json]) -> list[Problem]:
         errors = list(checker.iter_errors(arguments))
     except Exception:
         return []
-    return [_told(error) for error in errors]
+    # A value that several branches of `oneOf` take is understood all the same.
+    return [_told(error) for error in errors if error.context or error.validator != "oneOf"]
 
 
 def _told(error: Any) -> Problem:
     path = ""
     for step in error.absolute_path:
         path += f"[{step}]" if isinstance(step, int) else (f".{step}" if path else str(step))
-    words = _BEYOND.get(str(error.validator), "is not allowed here (" + excerpt(error.message, 120) + ")")
+    words = _BEYOND.get(str(error.validator))
+    if words is None:
+        return Problem(path, f"is not allowed here ({excerpt(error.message, 120)})")
     return Problem(path, f"{words.format(error.validator_value)} and is {excerpt(error.instance)}")
