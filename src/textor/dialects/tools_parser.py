@@ -183,8 +183,9 @@ class ToolsParser:
         if piece.zone == "reasoning":
             self._reasoning(piece)
         elif piece.zone == "mark" and not self._native.open:
+            acts = self._line_free
             self._release()
-            self._open = _Open(TextCall(piece.text), piece.offset, piece.text, acts=self._line_free)
+            self._open = _Open(TextCall(piece.text), piece.offset, piece.text, acts)
         elif piece.zone == "fence":
             self._fence(piece)
         elif self._held and piece.zone == "prose" and not piece.text.strip():
@@ -287,11 +288,12 @@ class ToolsParser:
         try:
             calls = calls_of(written, self._lines.at(self._fences.offset - len(written.body)))
             is_call = bool(calls) and (not open.bare or found_call(parse_json(written.body)[0], self._names))
-            problem = f"Between the marks no call was found. Write {FORM}."
+            broken, problem = False, f"Between the marks no call was found. Write {FORM}."
         except ArgumentError as error:
-            calls, is_call, problem = [], False, f"The call could not be read: {error}"
+            calls, is_call, broken = [], False, True
+            problem = f"The call could not be read: {error}"
         open.raw, begun, open.begun = [], open.begun, False
-        if open.bare and not (is_call or known):
+        if open.bare and not (is_call or (known and broken)):
             self._prose(text)
         elif not open.acts:
             self._prose(text, acts=False)
