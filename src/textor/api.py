@@ -104,7 +104,7 @@ class Agent:
         self._definition = Definition(
             "agent",
             dialects=(dialect or "tools",),
-            capabilities=(*self._provider.names, *names),
+            capabilities=(**(n for n in self._provider.names), *names),
             prompt=prompt,
         )
         self._path = Path(journal) if journal is not None else None

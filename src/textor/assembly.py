@@ -26,10 +26,13 @@ from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
 from textor.journal.sqlite import SqliteJournal
+from textor.kernel.runner import Scope
 from textor.kernel.services import Services
+from textor.kernel.state import AgentState
 from textor.layouts import layout_of
 from textor.models.port import Model
 from textor.session import Session
+from textor.tree import tree_provider
 
 #: The model in the box, and the agent type made for it.
 BOX_MODEL = "embedded:smollm2"
@@ -110,6 +113,12 @@ def new_agent(
     return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names)
 
 
+def model_for(config: Config, definition: Definition, model: str = "") -> str:
+    """The model an agent of this type uses: named, configured, its own, the default, or the box."""
+    configured = config.models.get(definition.type, "")
+    return model or configured or definition.model or config.models.get("default", "") or BOX_MODEL
+
+
 def new_session_id() -> str:
     """The time to the minute and five random letters: easy to read aloud and to type."""
     letters = "".join(secrets.choice("abcdefghjkmnpqrstuvwxyz23456789") for _ in range(5))
@@ -133,12 +142,6 @@ class Machine:
         """`main` where there is a model for it, else `starter`, which the model in the box can do."""
         named = model or self.config.model_for(DEFAULT_AGENT)
         return DEFAULT_AGENT if named and not named.startswith("embedded:") else BOX_AGENT
-
-    def model_for(self, definition: Definition, model: str = "") -> str:
-        """The model an agent of this type uses: named, configured, its own, or the box."""
-        configured = self.config.models.get(definition.type, "")
-        default = self.config.models.get("default", "")
-        return model or configured or definition.model or default or BOX_MODEL
 
     def definition(self, type: str, workspace: Path | None = None) -> Definition:
         return load_definition(type, agent_folders(workspace, self.config.agents))
@@ -164,7 +167,7 @@ class Machine:
         workspace = await asyncio.to_thread(workspace.resolve)
         if definition is None:
             definition = self.definition(agent or self.default_agent(model), workspace)
-        chosen = self.model_for(definition, model)
+        chosen = model_for(self.config, definition, model)
         main = new_agent(self.services, "main", definition, chosen)
         created = e.SessionCreated(
             str(workspace), policy, limits or self.config.limits, title or _title(text), attended
@@ -230,6 +233,16 @@ def _title(text: str | None) -> str:
     return first if len(first) <= 80 else first[:79] + "…"
 
 
+class Found:
+    """What is told to an agent beside a message: agent types and capabilities found for it."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def __call__(self, agent: AgentState, text: str) -> str:
+        return ""
+
+
 async def core_providers() -> list[Provider]:
     """What every machine has: core, files, shell."""
     from textor.capabilities.core import core_provider
@@ -251,9 +264,18 @@ async def make_services(
 ) -> Services:
     """Services over a journal with these providers."""
     registry = Registry()
-    for provider in providers:
+    found = Found(registry)
+    services = Services(journal, registry, models, dialect_of, layout_of, found, place, clock)
+
+    def load(type: str, scope: Scope) -> Definition:
+        return load_definition(type, agent_folders(scope.workspace, config.agents))
+
+    def make(name: str, definition: Definition, caller: str) -> e.AgentCreated:
+        return new_agent(services, name, definition, model_for(config, definition), caller)
+
+    for provider in (*providers, tree_provider(load, make)):
         await registry.add(provider)
-    return Services(journal, registry, models, dialect_of, layout_of, place, clock)
+    return services
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ the data came from; they follow the value wherever it goes.
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -105,6 +107,29 @@ def shown(text: str, handle: str, limit: int = BIG) -> str:
     tail = content[-half:].decode("utf-8", "ignore")
     left_out = len(content) - len(head.encode()) - len(tail.encode())
     return f"{head}\n[… {left_out} bytes left out; the whole text is value {handle} …]\n{tail}"
+
+
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)|!\[[^\]\n]*\]\(([A-Za-z_][A-Za-z0-9_]*)\)")
+
+
+def references(text: str, variables: Mapping[str, Value]) -> tuple[Value, ...]:
+    """The variables that a text refers to as `$name` or `![caption](name)`, each once, named.
+
+    A name that merely occurs in a sentence is none.
+    """
+    names = [m[1] or m[2] for m in _REFERENCE.finditer(text)]
+    return tuple(
+        msgspec.structs.replace(variables[name], name=name)
+        for name in dict.fromkeys(names)
+        if name in variables
+    )
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """`name`, or with the first number that makes it free."""
+    if name not in taken:
+        return name
+    return next(f"{name}_{n}" for n in range(2, len(taken) + 3) if f"{name}_{n}" not in taken)
 
 
 def head(value: Value, length: int = 50) -> str:

@@ -16,7 +16,7 @@ from textor.dialects.port import Dialect
 from textor.events import Definition, MessagePosted
 from textor.kernel.state import AgentState, State
 from textor.messages import Context, Media, Message, Part, Text
-from textor.values import head
+from textor.values import Value, head
 
 
 class Layout(Protocol):
@@ -48,13 +48,16 @@ def build(
     return Context(messages, agent.tools, max_tokens=max_tokens, temperature=temperature)
 
 
-def render_posted(posted: Iterable[MessagePosted], caller: str) -> Message:
-    """Messages as they enter the dialogue: the caller's as they are, others' with their sender."""
+def render_posted(posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:
+    """Messages as they enter the dialogue: the caller's as they are, others' with their sender;
+    then the values that came along, by the names that they have here."""
     parts: list[Part] = []
     for message in posted:
         origin = "" if message.sender == caller else f"[from {message.sender or 'the person'}] "
         parts.append(Text(("\n\n" if parts else "") + origin + message.text))
-        parts += [Media(v, v.name) for v in message.values if v.kind in ("image", "audio", "video")]
-        others = [v for v in message.values if v.kind not in ("image", "audio", "video")]
-        parts += [Text(f"\n[value ${v.name}: {head(v)}]") for v in others]
+    for value in values:
+        if value.kind in ("image", "audio", "video"):
+            parts.append(Media(value, value.name))
+        else:
+            parts.append(Text(f"\n[value ${value.name}: {head(value)}]"))
     return Message("user", tuple(parts))

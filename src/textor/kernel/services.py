@@ -14,6 +14,7 @@ from textor.dialects.port import Dialect
 from textor.events import Body, Event, new_id
 from textor.journal.port import Journal
 from textor.kernel.context import Layout
+from textor.kernel.state import AgentState
 from textor.live import Hub
 from textor.models.port import Model
 
@@ -28,6 +29,7 @@ class Services:
     model: Callable[[str], Model]
     dialect: Callable[[Sequence[str]], Dialect]
     layout: Callable[[str], Layout]
+    found: Callable[[AgentState, str], str]  #: what else it may call or use for this message
     place: Callable[[Action, Capability, Path], Place]
     clock: Callable[[], float] = time.time
     new_id: Callable[[], str] = new_id

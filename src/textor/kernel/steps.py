@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from textor import events as e
 from textor.actions import Outcome
 from textor.kernel import budget
@@ -13,8 +15,8 @@ from textor.kernel.decide import Step
 from textor.kernel.gate import judge
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, Owed, State, Work, trail_of
-from textor.messages import Message, ToolResult, Usage, said
-from textor.values import merge_labels
+from textor.messages import Message, Text, ToolResult, Usage, said
+from textor.values import Value, free_name, head, merge_labels, references
 
 #: Replies in a row that neither act nor answer, before the turn ends.
 MOST_NUDGES = 1
@@ -33,20 +35,26 @@ class Now:
         agent = self.state.agents[step.agent]
         if step.what == "end":
             return [self._end(agent, step.key)]
-        method: Callable[[AgentState], list[e.Body]] = getattr(self, f"_{step.what}")
+        if step.what == "start":
+            return self._start(agent, next(w for w in agent.work if w.action.id == step.key))
         if step.what == "report":
             return [self._report(self.state.owed[step.key], step.key)]
         if step.what == "leave":
             left = "Your caller ended its turn without an answer. Go on with your best judgement."
             return [e.Answered(step.key, left, sender=agent.caller)]
-        if step.what == "start":
-            return self._start(agent, next(w for w in agent.work if w.action.id == step.key))
+        method: Callable[[AgentState], list[e.Body]] = getattr(self, f"_{step.what}")
         return method(agent)
 
     def _deliver(self, agent: AgentState) -> list[e.Body]:
         ids = tuple(id for id, _ in agent.inbox)
-        message = render_posted((posted for _, posted in agent.inbox), agent.caller)
-        return [e.MessagesDelivered(agent.id, ids, message)]
+        values = [v for _, posted in agent.inbox for v in posted.values]
+        named = _named(values, agent)
+        message = render_posted((posted for _, posted in agent.inbox), agent.caller, named)
+        found = self.services.found(agent, message.text)
+        if found:
+            message = replace(message, parts=(*message.parts, Text(found)))
+        kept = [e.VariableSet(agent.id, value.name, value) for value in named]
+        return [*kept, e.MessagesDelivered(agent.id, ids, message)]
 
     def _begin(self, agent: AgentState) -> list[e.Body]:
         now = self.services.clock()
@@ -126,16 +134,19 @@ class Now:
         dialect = self.services.dialect(agent.definition.dialects)
         messages = list(dialect.render(pairs))
         ending = self._ending(agent)
+        named = _named([v for _, outcome in pairs for v in outcome.values if _lasting(v)], agent)
+        kept: list[e.Body] = [e.VariableSet(agent.id, value.name, value) for value in named]
+        lines = [f"[kept as ${value.name}: {head(value)}]" for value in named]
         notices = list(agent.reply.faults)
         if ending is None and (loop := self._loop(agent)):
             if agent.turn.warned:
                 ending = self._limit(agent, "loop")
             else:
                 notices.append(loop)
-        if notices:
-            messages.append(said("user", "\n".join(notices)))
+        if lines or notices:
+            messages.append(said("user", "\n".join((*lines, *notices))))
         observed = e.Observed(agent.id, tuple(messages), tuple(notices))
-        return [observed] if ending is None else [observed, ending]
+        return [*kept, observed] if ending is None else [*kept, observed, ending]
 
     def _ending(self, agent: AgentState) -> e.Body | None:
         """The end of the turn where this iteration's outcomes are it."""
@@ -180,7 +191,8 @@ class Now:
             return self._nudge(agent, "Go on.", turn.nudges < MOST_THOUGHTS)
         if reply.reply.strip():
             detail = "cut at the length that the server allows" if reply.finish == "length" else ""
-            return [e.TurnEnded(agent.id, "replied", reply.reply, detail, labels=turn.labels)]
+            values = references(reply.reply, agent.variables)
+            return [e.TurnEnded(agent.id, "replied", reply.reply, detail, values, turn.labels)]
         again = "Your reply was empty. Answer the message, or use a capability."
         return self._nudge(agent, again, turn.nudges < MOST_NUDGES)
 
@@ -203,6 +215,23 @@ class Now:
 
     def _finished(self, agent: AgentState, work: Work, outcome: Outcome) -> e.Body:
         return e.ActionFinished(agent.id, work.action.id, outcome)
+
+
+def _lasting(value: Value) -> bool:
+    """Media and named values become variables; a big text is found by its handle."""
+    return bool(value.name) or value.kind in ("image", "audio", "video", "file")
+
+
+def _named(values: Iterable[Value], agent: AgentState) -> list[Value]:
+    """The values under names that are free with this agent; the same content keeps its name."""
+    taken = dict(agent.variables)
+    named: list[Value] = []
+    for value in values:
+        known = next((n for n, v in taken.items() if v.handle == value.handle), "")
+        name = known or free_name(value.name or f"{value.kind}_1", taken)
+        taken[name] = value
+        named.append(replace(value, name=name))
+    return named
 
 
 def achieved(agent: AgentState) -> str:
