@@ -67,7 +67,9 @@ def test_one_text(written: str, text: str | None) -> None:
 
 
 def test_arguments_of_all_kinds_in_any_order() -> None:  # R12
-    written = "!SEARCH<!|order='new', sites=['a', \"b|!>\"], query='x', options={'deep': [1, None]}, count=-3|!>"
+    written = (
+        "!SEARCH<!|order='new', sites=['a', \"b|!>\"], query='x', options={'deep': [1, None]}, count=-3|!>"
+    )
     assert one(written) == {
         "query": "x",
         "count": -3,
@@ -125,7 +127,10 @@ PROGRAM = '''def f(x):
         ('"""print("a\\nb")"""', 'print("a\\nb")'),
         ("\"print('a\\nb')\"", "print('a\\nb')"),
         ('"""print(1)\\nprint(2)"""', "print(1)\nprint(2)"),
-        ('"""\ndef f():\n    """Doc."""\n    return "\\t"\n"""', '\ndef f():\n    """Doc."""\n    return "\t"\n'),
+        (
+            '"""\ndef f():\n    """Doc."""\n    return "\\t"\n"""',
+            '\ndef f():\n    """Doc."""\n    return "\t"\n',
+        ),
         ("'''x = \"a\"\ny = 'b'\n'''", "x = \"a\"\ny = 'b'\n"),
         ('"print("hello", \'x\')"', "print(\"hello\", 'x')"),
         (f"<<END\n{PROGRAM}\nEND", PROGRAM),
@@ -206,7 +211,11 @@ def test_an_undefined_variable_is_explained() -> None:
 
 def test_code_variables() -> None:
     text = "Look:\n```python\nprint(1)\n```\nand\n~~~\nx\ny\n~~~\n```C++ title\nend"
-    assert code_variables(text) == {"code_python_1": "print(1)\n", "code_text_2": "x\ny\n", "code_c___3": "end"}
+    assert code_variables(text) == {
+        "code_python_1": "print(1)\n",
+        "code_text_2": "x\ny\n",
+        "code_c___3": "end",
+    }
 
 
 # -- what is no call -----------------------------------------------------------------------
@@ -290,7 +299,9 @@ def test_an_orphaned_end_of_reasoning_takes_back() -> None:
     assert found.called == []
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "I cannot do that!", "5! <!| 3", "a <! b |!> c", "wow!!! <", "!BASH"])
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "I cannot do that!", "5! <!| 3", "a <! b |!> c", "wow!!! <", "!BASH"]
+)
 def test_prose_stays_prose(text: str) -> None:  # R20
     found = run(text)
     assert found.prose == text

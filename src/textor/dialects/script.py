@@ -245,7 +245,7 @@ class ScriptParser:
             if piece.zone == "mark" and not self._sections.inside:
                 if not self._mark(at):
                     return
-            elif piece.zone == "prose" and not self._sections.inside:
+            elif piece.zone == "prose":
                 self._held += piece.text
                 self._held_end = at + len(piece.text)
                 tail = _HEAD.match(self._held[: -_HEAD_LENGTH - 1 : -1])

@@ -32,6 +32,8 @@ _NAME = re.compile(r"[A-Za-z_][\w-]{0,63}", re.ASCII)
 _BLOCK = re.compile(r"<<[ \t]{0,4}(?P<q>[\"']?)(?P<label>[A-Za-z_]\w{0,63})(?P=q)[ \t]{0,16}\r?\n", re.ASCII)
 _EXPONENT = re.compile(r"[+-]?[\d.]{1,60}[eE]", re.ASCII)
 _OBJECT = re.compile(r"<([A-Z][A-Za-z]{0,30})\|")
+#: More arguments, or terms of one, are no call.
+MOST = 256
 #: How far the beginning of an argument is looked at before it is decided what it is.
 AHEAD = 100
 
@@ -532,12 +534,14 @@ class ArgumentReader:
     # -- blocks ----------------------------------------------------------------------------
 
     def _block(self) -> bool:
-        found = _IN_BLOCK(self._text)
-        if found is None:
-            self._keep(len(self._text))
-            return False
-        self._keep(found.end())
-        return self._go(self._label_line)
+        end = f"\n{self._label}"
+        at = self._text.find(end)
+        if at >= 0:
+            self._keep(at + 1)
+            return self._go(self._label_line)
+        last = self._text.rfind("\n")
+        self._keep(last if last >= 0 and end.startswith(self._text[last:]) else len(self._text))
+        return False
 
     def _label_line(self) -> bool:
         """At the start of a line: its label, and the mark behind it, close the block."""
@@ -577,6 +581,8 @@ class ArgumentReader:
         if self._text.startswith(CLOSE):
             return self._close()
         mark = self._text[0]
+        if len(self.arguments) >= MOST or len(self._open_argument().terms) >= MOST:
+            return self._complain(f"more than {MOST} values stand here", lost=True)
         if mark == ",":
             self._push()
             self._take(1)

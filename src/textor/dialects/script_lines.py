@@ -3,7 +3,7 @@
 Only whole lines of prose count: a line with code, a quotation or a call in it is never a title
 and matches no pattern. A **section** goes from its title to the next heading of the same or a
 higher level, the next bound title, or the end; what stands in it, code fences and calls too, is its
-text.
+text. For patterns it goes from any heading to the next, and a call in it acts and makes it prose.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ LONGEST = 65_536
 _TITLE = re.compile(
     r"\s{0,3}(?P<level>#{0,6})\s{0,4}(?P<open>\*\*|__|)(?P<title>[^\s#*_].{0,198}?)(?P=open)\s{0,4}"
 )
+_CALL = re.compile(r"\s{0,8}![\w.-]{1,64}", re.ASCII)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
 _PLAIN = 7  # the level of a title without #
 
@@ -105,7 +106,7 @@ class LineReader:
     def _take(self, piece: str, zone: str, offset: int) -> None:
         if not self._parts:
             self._start = offset
-        if zone == "mark" and self._open is not None and self._parts and self._parts[-1].startswith("!"):
+        if zone == "mark" and self._open is not None and _CALL.fullmatch("".join(self._parts[:80])):
             self._open.calls.append(self._start)
         self._parts.append(piece)
         self._length += len(piece)
@@ -133,7 +134,7 @@ class LineReader:
                 self._flush()
             return
         capability, name, level = title
-        if self._open is not None and not capability and level > self._open.level:
+        if self.inside and self._open is not None and not capability and level > self._open.level:
             self._flush()
             return
         self._end_open()
