@@ -95,18 +95,12 @@ class Agent:
         journal: str | Path | None = None,
     ) -> None:
         self._model = model
-        self._functions = [c for c in capabilities if not isinstance(c, str)]
-        names = [c for c in capabilities if isinstance(c, str)]
-        self._provider = FunctionProvider(self._functions)
+        self._provider = FunctionProvider([c for c in capabilities if not isinstance(c, str)])
+        self._names = tuple(c for c in capabilities if isinstance(c, str))
+        self._prompt, self._dialect = prompt, dialect or "tools"
         self._policy, self._approve = policy, approve
         self._workspace = Path(workspace)
         self._limits = Limits(iterations, tokens, money, seconds)
-        self._definition = Definition(
-            "agent",
-            dialects=(dialect or "tools",),
-            capabilities=(**(n for n in self._provider.names), *names),
-            prompt=prompt,
-        )
         self._path = Path(journal) if journal is not None else None
         self._machine: Machine | None = None
         self._session: Session | None = None
@@ -170,6 +164,13 @@ class Agent:
         providers = [self._provider, *await core_providers()]
         services = await make_services(config, journal, models, providers)
         self._machine = Machine(config, services, models)
+        offered = [c.name for c in await self._provider.capabilities()]
+        definition = Definition(
+            "agent",
+            dialects=(self._dialect,),
+            capabilities=(*offered, *self._names),
+            prompt=self._prompt,
+        )
         known = await journal.sessions()
         if known:  # the file of an earlier run: go on
             self._session = Session(known[0].id, services)
@@ -180,7 +181,7 @@ class Agent:
                 policy=self._policy,
                 attended=self._approve is not None,
                 limits=self._limits,
-                definition=self._definition,
+                definition=definition,
             )
         return self._session
 
