@@ -265,16 +265,19 @@ def _patterns(
     parts = [
         rf"(?P<line>{_LINE}(?:`{{3,{RUN}}}|~{{3,{RUN}}}|>))",
         rf"(?P<run>`{{1,{RUN}}})",
-        rf"(?P<open>(?i:{_either(opens)}))",
-        rf"(?P<orphan>(?i:{_either(_ORPHANS)}))",
+        rf"(?P<open>(?i:{_tree(opens)}))",
+        rf"(?P<orphan>(?i:{_tree(_ORPHANS)}))",
     ]
     if line_marks:
-        parts.insert(0, rf"(?P<begin>{_LINE}(?:{_either(line_marks)}))")
+        parts.insert(0, rf"(?P<begin>{_LINE}(?:{_tree(line_marks)}))")
     if marks:
         # The dialect's marks come first, the longest before its own beginnings.
-        parts.insert(0, rf"(?P<mark>{_either(marks)})")
-    beginnings = "|".join([*map(_beginning, marks), *(f"(?i:{_beginning(m)})" for m in (*opens, *_ORPHANS))])
-    partial = re.compile(rf"(?:{beginnings}|{_LINE}(?:`{{0,2}}|~{{0,2}})|`{{1,{RUN}}})\Z")
+        parts.insert(0, rf"(?P<mark>{_tree(marks)})")
+    known = [mark.lower() for mark in (*opens, *_ORPHANS)]
+    beginnings = [f"(?i:{_tree(known, beginning=True)})"]
+    if marks:
+        beginnings.append(_tree(marks, beginning=True))
+    partial = re.compile(rf"(?:{'|'.join(beginnings)}|{_LINE}(?:`{{0,2}}|~{{0,2}})|`{{1,{RUN}}})\Z")
     return re.compile("|".join(parts)), partial, max(longest, RUN + 12)
 
 
@@ -290,13 +293,21 @@ def _ending(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(re.escape(mark), re.IGNORECASE), re.compile(rf"(?i:{_beginning(mark)})\Z")
 
 
-def _either(marks: Sequence[str]) -> str:
-    return "|".join(map(re.escape, sorted(marks, key=len, reverse=True)))
+def _tree(marks: Sequence[str], beginning: bool = False) -> str:
+    """A pattern for the marks, the longest first, that looks at no character twice; or for each
+    proper `beginning` of one."""
+    branches: dict[str, list[str]] = {}
+    for mark in marks:
+        if mark:
+            branches.setdefault(mark[0], []).append(mark[1:])
+    parts: list[str] = []
+    for first, rests in branches.items():
+        inner = _tree(rests, beginning)
+        ends = beginning or "" in rests
+        parts.append(re.escape(first) + (f"(?:{inner}){'?' if ends else ''}" if inner else ""))
+    return "|".join(parts)
 
 
 def _beginning(mark: str) -> str:
     """A pattern for each proper beginning of `mark`."""
-    pattern = ""
-    for character in reversed(mark[:-1]):
-        pattern = re.escape(character) + (f"(?:{pattern})?" if pattern else "")
-    return pattern or "(?!)"
+    return _tree([mark[:-1]], beginning=True) or "(?!)"

@@ -73,6 +73,7 @@ class _Fence:
     alone: bool
     text: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
+    begin: str = ""  #: the first character of the body that is not blank
     closed: bool = False
 
 
@@ -230,9 +231,9 @@ class ToolsParser:
             fence.closed = True
             return
         fence.body.append(piece.text)
-        if len(fence.body) == 1 or not "".join(fence.body[:-1]).strip():
-            start = "".join(fence.body).lstrip()[:1]
-            if start and start not in "{[":
+        if not fence.begin:
+            fence.begin = piece.text.lstrip()[:1]
+            if fence.begin and fence.begin not in "{[":
                 self._release()
 
     def _release(self) -> None:
