@@ -18,10 +18,10 @@ from textor.config import Config
 from textor.events import Event
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
-from textor.session import Session
 from textor.messages import Message, Text, Usage, said
 from textor.server.app import create_app
 from textor.server.serve import address_of, listen, make_server
+from textor.session import Session
 from textor.testing import ScriptedModel
 
 if TYPE_CHECKING:

@@ -32,11 +32,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 import textor
+from textor.assembly import model_for
 from textor.errors import JournalError, TextorError, UseError
 from textor.events import to_json
 from textor.server import commands
 from textor.server.guard import LOOPBACK, Guard, bearer, holds_token, problem
-from textor.server.stream import stream
+from textor.server.stream import Early, stream
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
@@ -72,7 +73,7 @@ def create_app(
         return Route(path, _answering(endpoint, token), methods=[method])
 
     async def streaming(websocket: WebSocket) -> None:
-        await stream(websocket, machine, token)
+        await stream(websocket, machine, token, api.early)
 
     routes = [
         Route("/api/health", _answering(health, None), methods=["GET"]),
@@ -102,6 +103,7 @@ class Api:
     def __init__(self, machine: Machine, workspace: Path) -> None:
         self.machine = machine
         self.workspace = workspace
+        self.early = Early(machine.services.hub)
 
     async def sessions(self, request: Request) -> Response:
         return _json({"sessions": await self.machine.sessions()})
@@ -110,6 +112,7 @@ class Api:
         wanted = commands.read_create(await _body(request))
         journal = self.machine.journal
         if await journal.session(wanted.id) is None:
+            self.early.expect(wanted.id)
             try:
                 await self.machine.create(
                     wanted.text,
@@ -139,7 +142,8 @@ class Api:
 
     async def models(self, request: Request) -> Response:
         machine = self.machine
-        usual = machine.model_for(machine.definition(machine.default_agent(), self.workspace))
+        definition = machine.definition(machine.default_agent(), self.workspace)
+        usual = model_for(machine.config, definition)
         config = str(machine.config.path)
         return _json({"models": await machine.models(), "default": usual, "config": config})
 

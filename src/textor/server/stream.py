@@ -3,7 +3,8 @@
 The first frame is `{token, session, after}`; further frames `{session, after}` switch to another
 session ("" to none). What comes back, a frame being one object or a list of them:
 
-    {"type": "session", "session": ID, "head": N}   what follows is of this session
+    {"type": "session", "session": ID, "head": N, "whole": B}   what follows is of this session;
+                                    `whole`: with the deltas of a generation that is under way
     {"type": "event", "event": {...}}               durable, `events.to_json`, in order
     {"type": "delta", "agent", "kind", "text", "action"}   decoration until the event arrives
     {"type": "error", "error": SENTENCE}            this session cannot be followed
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+from collections import OrderedDict, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from textor.errors import TextorError
 from textor.events import to_json
-from textor.live import Delta
+from textor.live import Delta, Hub
 from textor.server.guard import holds_token
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 BAD_TOKEN = 4401  #: close codes, which the page knows
 BAD_FRAME = 4400
 
+EARLY = 8  #: new sessions whose first deltas are kept until a tab asks for them
 EVENT_TEXT = 500_000  #: characters of events in the outbox, beyond which the journal is not read on
 DELTA_TEXT = 250_000  #: characters of deltas in the outbox, beyond which further ones are dropped
 FIRST_FRAME = 10.0  #: seconds in which a tab has to say who it is
@@ -48,6 +51,27 @@ class Frame(msgspec.Struct, frozen=True):
     session: str = ""
     after: int = 0
     token: str = ""
+
+
+class Early:
+    """The first deltas of sessions that were just made: they come before the tab that made the
+    session can ask for them."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._queues: OrderedDict[str, asyncio.Queue[Delta]] = OrderedDict()
+
+    def expect(self, session: str) -> None:
+        """Keep what comes of a session that is about to be made."""
+        if session not in self._queues:
+            self._queues[session] = self._hub.subscribe(session)
+        if len(self._queues) > EARLY:
+            self._hub.unsubscribe(*self._queues.popitem(last=False))
+
+    def take(self, session: str) -> tuple[asyncio.Queue[Delta], bool]:
+        """The deltas of a session, to be given back to the hub; and whether they are all of them."""
+        early = self._queues.pop(session, None)
+        return (early, True) if early is not None else (self._hub.subscribe(session), False)
 
 
 class Outbox:
@@ -100,7 +124,7 @@ def _encode(item: dict[str, Any]) -> str:
     return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
 
 
-async def stream(websocket: WebSocket, machine: Machine, token: str) -> None:
+async def stream(websocket: WebSocket, machine: Machine, token: str, early: Early) -> None:
     """Serve one tab until it closes."""
     await websocket.accept()
     shown: asyncio.Task[None] | None = None
@@ -113,7 +137,7 @@ async def stream(websocket: WebSocket, machine: Machine, token: str) -> None:
         while True:
             if shown is not None:
                 await _cancel(shown)
-            shown = asyncio.create_task(_show(websocket, machine, frame)) if frame.session else None
+            shown = asyncio.create_task(_show(websocket, machine, frame, early)) if frame.session else None
             frame = await _receive(websocket)
     except TimeoutError:
         await websocket.close(BAD_FRAME, "No first frame came.")
@@ -143,25 +167,26 @@ async def _cancel(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-async def _show(websocket: WebSocket, machine: Machine, frame: Frame) -> None:
+async def _show(websocket: WebSocket, machine: Machine, frame: Frame, early: Early) -> None:
     """Send what happens in one session, until cancelled or until the tab is gone."""
+    deltas, whole = early.take(frame.session)
     try:
         session = await machine.session(frame.session)
-        info = await machine.journal.session(frame.session)
-        head = info.head if info else 0
-        await _send(websocket, [_encode({"type": "session", "session": frame.session, "head": head})])
+        info = await machine.journal.session(session.id)
+        marker = {"session": frame.session, "head": info.head if info else 0, "whole": whole}
+        await _send(websocket, [_encode({"type": "session", **marker})])
         outbox = Outbox()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_take_deltas(session, outbox))
+            tasks.create_task(_take_deltas(deltas, outbox))
             tasks.create_task(_take_events(session, frame.after, outbox))
             tasks.create_task(_send_all(websocket, outbox))
     except* TextorError as errors:
-        try:
+        with suppress(WebSocketDisconnect):
             await _send(websocket, [_encode({"type": "error", "error": str(_first(errors))})])
-        except WebSocketDisconnect:
-            pass
     except* WebSocketDisconnect:
         pass
+    finally:
+        machine.services.hub.unsubscribe(frame.session, deltas)
 
 
 def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
@@ -176,9 +201,9 @@ async def _take_events(session: Session, after: int, outbox: Outbox) -> None:
         await outbox.event(to_json(event))
 
 
-async def _take_deltas(session: Session, outbox: Outbox) -> None:
-    async for delta in session.live():
-        outbox.delta(delta)
+async def _take_deltas(deltas: asyncio.Queue[Delta], outbox: Outbox) -> None:
+    while True:
+        outbox.delta(await deltas.get())
 
 
 async def _send_all(websocket: WebSocket, outbox: Outbox) -> None:

@@ -19,6 +19,7 @@ export class Chat {
     this.id = id;
     this.seq = 0; // the last event that was taken
     this.head = 0; // where the session stood when we began to follow
+    this.missing = 0; // generations begun up to here came in the middle
     /** @type {Item[]} */
     this.items = [];
     /** @type {Map<string, Item>} */
@@ -54,6 +55,16 @@ export class Chat {
     return [...this.agents.values()].some((agent) => agent.running);
   }
 
+  /**
+   * We begin to follow a session, or follow again. Unless the deltas are whole, what a generation
+   * under way had said so far is missing until it is finished.
+   * @param {number} head @param {boolean} whole
+   */
+  joined(head, whole) {
+    this.head = Math.max(this.head, head);
+    this.missing = whole ? 0 : head;
+  }
+
   /** @param {SessionEvent} event */
   apply(event) {
     if (event.seq <= this.seq) return;
@@ -71,7 +82,7 @@ export class Chat {
     if (action) return this.actionDelta(`action:${action}`, kind, text);
     const item = this.agent(agent).open ?? this.openReply(agent, `early:${agent}:${this.seq}`);
     const data = item.data;
-    if (kind === "text") data.text += text;
+    if (kind === "text") data.text = (data.text || (data.begun <= this.missing ? "… " : "")) + text;
     else if (kind === "reasoning") data.reasoning += text;
     else if (kind === "action") data.drafting += `${data.drafting ? "\n" : ""}${text} `;
     else if (kind === "argument") data.drafting = (data.drafting + text).slice(-OUTPUT);
@@ -99,7 +110,7 @@ export class Chat {
 
   /** @param {string} agent @param {string} key */
   openReply(agent, key) {
-    const data = { agent, text: "", reasoning: "", drafting: "", status: "", open: true };
+    const data = { agent, text: "", reasoning: "", drafting: "", status: "", open: true, begun: this.seq };
     const item = this.put(key, "reply", data);
     this.agent(agent).open = item;
     return item;

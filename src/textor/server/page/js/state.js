@@ -22,7 +22,7 @@ function receive(frame) {
   const open = chat.peek();
   if (frame.type === "session") {
     current = frame.session;
-    if (open?.id === current) open.head = Math.max(open.head, frame.head);
+    if (open?.id === current) open.joined(frame.head, frame.whole);
     return;
   }
   if (!open) return;

@@ -18,7 +18,7 @@ interface Delta {
 }
 
 type Frame =
-  | { type: "session"; session: string; head: number }
+  | { type: "session"; session: string; head: number; whole: boolean }
   | { type: "event"; event: SessionEvent }
   | ({ type: "delta" } & Omit<Delta, "type">)
   | { type: "error"; error: string };
