@@ -56,13 +56,15 @@ export class Chat {
   }
 
   /**
-   * We begin to follow a session, or follow again. Unless the deltas are whole, what a generation
-   * under way had said so far is missing until it is finished.
+   * We begin to follow a session, or follow again. Unless the deltas are whole, a piece of what a
+   * generation under way has said is missing until it is finished.
    * @param {number} head @param {boolean} whole
    */
   joined(head, whole) {
     this.head = Math.max(this.head, head);
     this.missing = whole ? 0 : head;
+    if (whole) return;
+    for (const { open } of this.agents.values()) if (open?.data.text) this.change(open.key, { text: `${open.data.text} … ` });
   }
 
   /** @param {SessionEvent} event */
@@ -80,9 +82,15 @@ export class Chat {
       return;
     }
     if (action) return this.actionDelta(`action:${action}`, kind, text);
-    const item = this.agent(agent).open ?? this.openReply(agent, `early:${agent}:${this.seq}`);
+    const state = this.agent(agent);
+    if (state.open) this.grow(state.open, kind, text);
+    else state.early.push([kind, text]); // the event that it began is still on its way
+  }
+
+  /** @param {Item} item @param {string} kind @param {string} text */
+  grow(item, kind, text) {
     const data = item.data;
-    if (kind === "text") data.text = (data.text || (data.begun <= this.missing ? "… " : "")) + text;
+    if (kind === "text") data.text = (data.text || (this.missing && data.begun <= this.missing ? "… " : "")) + text;
     else if (kind === "reasoning") data.reasoning += text;
     else if (kind === "action") data.drafting += `${data.drafting ? "\n" : ""}${text} `;
     else if (kind === "argument") data.drafting = (data.drafting + text).slice(-OUTPUT);
@@ -102,7 +110,7 @@ export class Chat {
   agent(name) {
     let state = this.agents.get(name);
     if (!state) {
-      state = { model: "", type: "", running: false, level: "run", open: null, said: "" };
+      state = { model: "", type: "", running: false, level: "run", open: null, early: [], said: "" };
       this.agents.set(name, state);
     }
     return state;
@@ -112,7 +120,9 @@ export class Chat {
   openReply(agent, key) {
     const data = { agent, text: "", reasoning: "", drafting: "", status: "", open: true, begun: this.seq };
     const item = this.put(key, "reply", data);
-    this.agent(agent).open = item;
+    const state = this.agent(agent);
+    state.open = item;
+    for (const [kind, text] of state.early.splice(0)) this.grow(item, kind, text);
     return item;
   }
 
@@ -245,7 +255,7 @@ const reducers = {
   "generation.finished"(chat, data, event) {
     const agent = chat.agent(data.agent);
     const item = agent.open ?? chat.openReply(data.agent, event.id);
-    agent.open = null;
+    Object.assign(agent, { open: null, early: [] });
     agent.said = prose(data);
     const reasoning = textOf(data.message, "reasoning");
     const faults = data.faults ?? [];
@@ -259,7 +269,7 @@ const reducers = {
   "generation.failed"(chat, data, event) {
     const agent = chat.agent(data.agent);
     const item = agent.open ?? chat.openReply(data.agent, event.id);
-    agent.open = null;
+    Object.assign(agent, { open: null, early: [] });
     chat.change(item.key, { open: false, text: "", drafting: "", status: "", failed: data.message });
     chat.spend(data.usage);
   },
@@ -341,7 +351,7 @@ const reducers = {
       chat.put(`reply:${event.id}`, "reply", { agent: data.agent, text, reasoning: "", open: false });
     }
     const level = agent.level === "pause" ? "pause" : "run";
-    Object.assign(agent, { running: false, open: null, said: "", level });
+    Object.assign(agent, { running: false, open: null, early: [], said: "", level });
     const { reason, detail = "" } = data;
     if (endWords(reason, detail)) chat.put(event.id, "end", { agent: data.agent, reason, detail });
     if (!chat.live) return;

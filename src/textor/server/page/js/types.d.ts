@@ -71,6 +71,8 @@ interface AgentState {
   level: "run" | "pause" | "stop" | "kill";
   /** the open generation */
   open: Item | null;
+  /** kind and text of deltas that came before the event of their generation */
+  early: [string, string][];
   /** what its last generation of this turn said */
   said: string;
 }
