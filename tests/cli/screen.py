@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pty
 import select
-import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 from types import TracebackType
@@ -17,18 +17,18 @@ PATIENCE = 60.0
 
 
 class Screen:
-    """A process on a pseudo terminal of its own session, so that Ctrl-C reaches it alone."""
+    """A process with a pseudo terminal of its own, whose Ctrl-C reaches it alone."""
 
     def __init__(self, command: list[str], env: dict[str, str], folder: Path) -> None:
         self._main, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (30, 100))
         self._process = subprocess.Popen(
-            command,
+            ["setsid", "--ctty", *command],  # without a terminal that controls it there is no Ctrl-C
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env={**env, "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": "1"},
             cwd=folder,
-            start_new_session=True,
         )
         os.close(theirs)
         self.text = ""
@@ -57,10 +57,6 @@ class Screen:
 
     def type(self, text: str) -> None:
         os.write(self._main, text.encode())
-
-    def interrupt(self) -> None:
-        """Ctrl-C for a program that leaves the terminal as it is."""
-        self._process.send_signal(signal.SIGINT)
 
     def ended(self) -> int:
         """Wait for the program's end; returns its exit code."""

@@ -154,7 +154,7 @@ def test_ctrl_c_withdraws_the_question(textor: Program, scripted: Scripted) -> N
         Screen([*textor.command, "run", "write b.txt"], textor.env, textor.folder) as screen,
     ):
         screen.until("yes for this [s]ession: ")
-        screen.interrupt()
+        screen.type("\x03")
         screen.until("Stopping at the next boundary")
         assert screen.ended() == 130
     assert not (textor.folder / "b.txt").exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -73,40 +75,40 @@ class Chat:
         self.busy = False
         self.stops = 0
         self._streaming = False
+        self._waiting: list[str] = []
+        self._hits: asyncio.Queue[None] = asyncio.Queue()
         self._prompt: Any = None
 
     # -- the two sides ---------------------------------------------------------------------
 
     async def run(self) -> int:
         from prompt_toolkit import PromptSession
-        from prompt_toolkit.patch_stdout import patch_stdout
 
         from textor.cli.story import HINT, is_embedded
 
-        self._prompt = PromptSession()
+        self._prompt = PromptSession(key_bindings=self._keys())
         state = await self.session.state()
         model = state.agents["main"].model
         title = state.created.title if state.created else ""
-        with patch_stdout(raw=True):
-            self._print(f"{title or 'Textor'} · {model} · {self.session.id} · /help", "dim")
-            if is_embedded(model):
-                self._print(HINT, "note")
-            tellers = [
-                asyncio.create_task(self._tell(state.seq)),
-                asyncio.create_task(self._live()),
-            ]
-            typing = asyncio.create_task(self._type())
-            try:
-                done, _ = await asyncio.wait([typing, *tellers], return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            finally:
-                for task in (typing, *tellers):
-                    task.cancel()
-                await asyncio.gather(typing, *tellers, return_exceptions=True)
+        self._print(f"{title or 'Textor'} · {model} · {self.session.id} · /help", "dim")
+        if is_embedded(model):
+            self._print(HINT, "note")
+        await self._flush()
+        work = [self._type(), self._tell(state.seq), self._live(), self._interrupts()]
+        tasks = [asyncio.create_task(each) for each in work]
+        try:
+            # Only typing ends by itself, when the person leaves; another that ends has failed.
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         if self.busy:
             self._print("It is still at work; that goes on when you resume.", "dim")
         self._print(f"`textor sessions resume {self.session.id}` goes on with this conversation.", "dim")
+        await self._flush()
         return DONE
 
     async def _type(self) -> None:
@@ -120,11 +122,8 @@ class Chat:
                 default = arguments_text(self.editing.action)
             try:
                 text: str = await self._prompt.prompt_async(
-                    self._message, default=default, handle_sigint=True
+                    self._message, default=default, handle_sigint=False
                 )
-            except KeyboardInterrupt:
-                await self._stop()
-                continue
             except EOFError:
                 return
             try:
@@ -132,6 +131,25 @@ class Chat:
                     return
             except TextorError as error:
                 self._print(f"textor: {error}", "bad")
+            await self._flush()
+
+    def _keys(self) -> Any:
+        """Ctrl-C is a key while the prompt has the terminal; what is written so far stays."""
+        from prompt_toolkit.key_binding import KeyBindings
+
+        keys = KeyBindings()
+        keys.add("c-c")(lambda event: self._hits.put_nowait(None))
+        return keys
+
+    async def _interrupts(self) -> None:
+        """Ctrl-C, as a key or (between two prompts, or from elsewhere) as a signal."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(NotImplementedError):  # Windows has the key alone
+            loop.add_signal_handler(signal.SIGINT, self._hits.put_nowait, None)
+        while True:
+            await self._hits.get()
+            await self._stop()
+            await self._flush()
 
     def _message(self) -> str:
         """The prompt: the line that is being written above it, and what Enter would do."""
@@ -227,6 +245,7 @@ class Chat:
             async for event in events:
                 if event.seq > known:
                     self._event(event)
+                    await self._flush()
                 else:
                     list(self.story.tell(event))  # it remembers the actions
                     self._note(event.body)
@@ -238,7 +257,6 @@ class Chat:
         opened = self._note(event.body)
         if opened is not None:
             self._print(opened.text, "bold")
-        self._redraw()
 
     def _said(self, body: e.Body) -> None:
         """The model's words: streamed as they come, made whole when the message is there."""
@@ -290,7 +308,7 @@ class Chat:
                     self._lines(self.stream.feed(delta.text))
                 elif delta.kind == "progress":
                     self._print(f"  {delta.text}", "dim")
-                self._redraw()
+                await self._flush()
 
     # -- showing ---------------------------------------------------------------------------
 
@@ -304,8 +322,15 @@ class Chat:
     def _print(self, text: str, style: str = "") -> None:
         from textor.cli.terminal import clean
 
-        print(self.terminal.styled(clean(text), style), flush=True)
+        self._waiting.append(self.terminal.styled(clean(text), style))
 
-    def _redraw(self) -> None:
-        if self._prompt is not None and self._prompt.app.is_running:
+    async def _flush(self) -> None:
+        """Show what waits, above the prompt, and then the prompt as it is now: a person never sees
+        a question's prompt without the question."""
+        from prompt_toolkit.application import run_in_terminal
+
+        lines, self._waiting = self._waiting, []
+        if lines:
+            await run_in_terminal(lambda: print("\n".join(lines), flush=True))
+        elif self._prompt.app.is_running:
             self._prompt.app.invalidate()
