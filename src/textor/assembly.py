@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from textor import events as e
-from textor.capabilities.places import place
 from textor.capabilities.port import Provider
 from textor.capabilities.registry import Registry
 from textor.config import Config
@@ -31,6 +30,7 @@ from textor.kernel.services import Services
 from textor.kernel.state import AgentState
 from textor.layouts import layout_of
 from textor.models.port import Model
+from textor.policy import rule
 from textor.session import Session
 from textor.tree import tree_provider
 
@@ -104,13 +104,13 @@ def new_agent(
 
     Raises `TextorError` when its model, layout or dialect cannot be had.
     """
-    services.model(model)
+    room = int(services.model(model).window * services.context_ratio)
     offered = services.registry.catalogue(definition.capabilities)
     dialect = services.dialect(definition.dialects)
     capabilities = tuple(offered)
     prefix = services.layout(definition.layout).prefix(definition, dialect, capabilities)
     tools = dialect.declare(capabilities)
-    return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names)
+    return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names, room)
 
 
 def model_for(config: Config, definition: Definition, model: str = "") -> str:
@@ -265,7 +265,8 @@ async def make_services(
     """Services over a journal with these providers."""
     registry = Registry()
     found = Found(registry)
-    services = Services(journal, registry, models, dialect_of, layout_of, found, place, clock)
+    ratio = config.context.ratio
+    services = Services(journal, registry, models, dialect_of, layout_of, found, rule, ratio, clock)
 
     def load(type: str, scope: Scope) -> Definition:
         return load_definition(type, agent_folders(scope.workspace, config.agents))

@@ -98,12 +98,16 @@ class AgentCreated(Body, frozen=True):
     prefix: tuple[Message, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     offered: tuple[str, ...] = ()  #: names of the capabilities offered, in order
+    room: int = 0  #: tokens that its prompts may have before the oldest part is summarised; 0: all
 
 
 class ModelChanged(Body, frozen=True):
+    """An input: from now on the agent uses another model; `room` as in `AgentCreated`."""
+
     KIND: ClassVar[str] = "agent.model"
     agent: str
     model: str
+    room: int = 0
 
 
 class MessagePosted(Body, frozen=True):
@@ -274,6 +278,15 @@ class Summarised(Body, frozen=True):
     agent: str
     count: int
     message: Message
+    usage: Usage = NO_USAGE
+
+
+class SummaryFailed(Body, frozen=True):
+    """A summary was not shorter than what it should replace, or could not be had."""
+
+    KIND: ClassVar[str] = "dialogue.unsummarised"
+    agent: str
+    reason: str
     usage: Usage = NO_USAGE
 
 

@@ -17,7 +17,10 @@ from textor.kernel.services import Services
 from textor.kernel.state import State, fold
 from textor.live import Delta
 from textor.messages import Message
-from textor.values import Json, Labels, Value
+from textor.values import BIG, Json, Labels, Value, shown, text_value
+
+#: A message of more characters is kept as a value.
+LONG = 4 * BIG
 
 
 class Session:
@@ -46,6 +49,9 @@ class Session:
     ) -> str:
         """Send a message to an agent; returns the event's id. The same `id` twice counts once."""
         await self._known(agent)
+        if len(text) > LONG:  # kept whole, shown to the model by head, tail and handle
+            whole = text_value(text, self._services.journal.blobs, name="message", labels=labels)
+            values, text = (*values, whole), shown(text, whole.handle)
         return await self._input(e.MessagePosted(agent, text, values=tuple(values), labels=labels), id)
 
     async def answer(
@@ -91,8 +97,8 @@ class Session:
     async def change_model(self, model: str, agent: str = "main", *, id: str | None = None) -> str:
         """Go on with another model. Raises `TextorError` when there is none of this name."""
         await self._known(agent)
-        self._services.model(model)
-        return await self._input(e.ModelChanged(agent, model), id)
+        room = int(self._services.model(model).window * self._services.context_ratio)
+        return await self._input(e.ModelChanged(agent, model, room), id)
 
     async def change_policy(self, policy: str, attended: bool = True, *, id: str | None = None) -> str:
         return await self._input(e.PolicySet(policy, attended), id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 from textor.errors import Fenced, JournalError
 from textor.journal.port import MACHINE
@@ -33,7 +34,8 @@ class LocalHost:
 
     async def start(self) -> None:
         """Take up what an earlier host left, then watch for inputs."""
-        self._watcher = asyncio.create_task(self._watch(), name="host")
+        changes = self.services.journal.changes()  # subscribed from here on, so that nothing is missed
+        self._watcher = asyncio.create_task(self._watch(changes), name="host")
         for info in await self.services.journal.sessions():
             if info.status == "runnable":
                 self.wake(info.id)
@@ -57,8 +59,8 @@ class LocalHost:
             self._active[session] = task
             task.add_done_callback(lambda _: self._passive(session))
 
-    async def _watch(self) -> None:
-        async for session in self.services.journal.changes():
+    async def _watch(self, changes: AsyncIterator[str]) -> None:
+        async for session in changes:
             self.wake(session)
 
     def _passive(self, session: str) -> None:

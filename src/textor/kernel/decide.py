@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from textor.kernel import summary
 from textor.kernel.state import AgentState, State, Work, open_work
 
 
@@ -18,8 +19,8 @@ class Step(msgspec.Struct, frozen=True):
     """One thing to do for an agent."""
 
     agent: str
-    what: str  #: deliver, begin, generate, cut, judge, start, perform, settle, observe, conclude,
-    #: end, report, leave
+    what: str  #: deliver, begin, generate, cut, judge, start, perform, settle, observe,
+    #: conclude, end, report, leave, summarise
     key: str = ""  #: tells steps of one kind apart: an iteration, an action
 
     @property
@@ -28,7 +29,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def now(self) -> bool:
-        return self.what not in ("generate", "perform")
+        return self.what not in ("generate", "perform", "summarise")
 
 
 def decide(state: State) -> list[Step]:
@@ -68,7 +69,15 @@ def _agent_steps(agent: AgentState) -> Iterator[Step]:
     elif agent.reply is not None:
         yield from _working(agent)
     elif agent.level == "run":
-        yield Step(agent.id, "deliver" if agent.inbox else "begin", str(agent.iterations))
+        yield Step(agent.id, _next(agent), str(agent.iterations))
+
+
+def _next(agent: AgentState) -> str:
+    """Between two iterations: messages first, then room for more, then the next request."""
+    if agent.inbox:
+        return "deliver"
+    failed = agent.turn.unsummarised if agent.turn else 0
+    return "summarise" if summary.due(agent) and failed < summary.MOST_FAILURES else "begin"
 
 
 def _generating(agent: AgentState) -> Step:

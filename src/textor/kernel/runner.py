@@ -20,14 +20,14 @@ from textor.actions import Outcome
 from textor.arguments import ArgumentError, convert
 from textor.dialects.reader import Reader
 from textor.errors import JournalError, ModelError, TextorError
-from textor.kernel import budget
+from textor.kernel import budget, summary
 from textor.kernel.context import build
 from textor.kernel.decide import Step, decide
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, State, Work, fold
 from textor.kernel.steps import Now
 from textor.live import Delta
-from textor.messages import Grammar, Message, ProgressChunk, Usage, WaitChunk
+from textor.messages import Grammar, Message, ProgressChunk, TextChunk, Usage, UsageChunk, WaitChunk
 from textor.values import Blobs, Value
 
 T = TypeVar("T")
@@ -213,8 +213,7 @@ class Runner:
         ending = {r.step.agent for r in self._running.values() if r.cancelled_at is not None}
         for step in steps:
             if not step.now and step.id not in self._running and step.agent not in ending:
-                work = self._generate(step) if step.what == "generate" else self._perform(step)
-                self._start(step, work)
+                self._start(step, getattr(self, f"_{step.what}")(step))
 
     def _start(self, step: Step, work: Coroutine[None, None, list[e.Body]]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=step.id)
@@ -232,6 +231,28 @@ class Runner:
         finally:
             if not _is_cancelled():
                 self._readers.pop(agent.id, None)
+
+    async def _summarise(self, step: Step) -> list[e.Body]:
+        agent = self.state.agents[step.agent]
+        count = summary.oldest(agent)
+        text, usage = "", Usage(input=budget.estimate_input(agent, ""), estimated=True)
+        try:
+            async with aclosing(
+                self.services.model(agent.model).generate(summary.request(agent, count))
+            ) as chunks:
+                async for chunk in chunks:
+                    if isinstance(chunk, WaitChunk):
+                        text = ""
+                    elif isinstance(chunk, TextChunk):
+                        text += chunk.text
+                    elif isinstance(chunk, UsageChunk):
+                        usage = chunk.usage
+        except ModelError as error:
+            return [e.SummaryFailed(agent.id, str(error), usage)]
+        message = summary.replacement(agent, count, text)
+        if message is None:
+            return [e.SummaryFailed(agent.id, "the summary was not shorter", usage)]
+        return [e.Summarised(agent.id, count, message, usage)]
 
     async def _read_reply(self, agent: AgentState) -> e.GenerationFinished:
         started = agent.generation

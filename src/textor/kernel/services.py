@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from textor.actions import Action, Capability, Catalogue
-from textor.capabilities.places import Place
+from textor.actions import Catalogue
 from textor.capabilities.registry import Registry
 from textor.dialects.port import Dialect
 from textor.events import Body, Event, new_id
 from textor.journal.port import Journal
 from textor.kernel.context import Layout
+from textor.kernel.gate import Policy
 from textor.kernel.state import AgentState
 from textor.live import Hub
 from textor.models.port import Model
@@ -30,7 +29,8 @@ class Services:
     dialect: Callable[[Sequence[str]], Dialect]
     layout: Callable[[str], Layout]
     found: Callable[[AgentState, str], str]  #: what else it may call or use for this message
-    place: Callable[[Action, Capability, Path], Place]
+    policy: Policy
+    context_ratio: float = 0.6  #: share of a model's window that a prompt may fill
     clock: Callable[[], float] = time.time
     new_id: Callable[[], str] = new_id
     grace: float = 0.7

@@ -47,6 +47,7 @@ class Turn(msgspec.Struct, frozen=True):
     owes: bool = False
     warned: str = ""  #: the digest of the loop that the model was told of
     expired: bool = False
+    unsummarised: int = 0  #: summaries that failed in a row
 
 
 class AgentState(msgspec.Struct, frozen=True):
@@ -63,6 +64,7 @@ class AgentState(msgspec.Struct, frozen=True):
     inbox: tuple[tuple[str, e.MessagePosted], ...] = ()
     dialogue: tuple[Message, ...] = ()
     size: int = 0
+    room: int = 0
     ratio: float = 0.25
     level: e.Level = "run"
     turn: Turn | None = None
@@ -236,13 +238,14 @@ class _Handlers:
             body.tools,
             body.offered,
             size=sum(message_size(m) for m in body.prefix),
+            room=body.room,
             limits=body.definition.limits,
         )
         return _put(state, agent)
 
     def model(self, state: State, body: e.ModelChanged, _: e.Event) -> State:
         agent = state.agents.get(body.agent)
-        return _put(state, agent, model=body.model, failure="") if agent else state
+        return _put(state, agent, model=body.model, room=body.room, failure="") if agent else state
 
     def posted(self, state: State, body: e.MessagePosted, event: e.Event) -> State:
         agent = state.agents.get(body.agent)
@@ -372,7 +375,13 @@ class _Handlers:
         state, agent = _spend(state, agent, body.usage)
         dialogue = (body.message, *agent.dialogue[body.count :])
         size = sum(message_size(m) for m in (*agent.prefix, *dialogue))
-        return _put(state, agent, dialogue=dialogue, size=size)
+        turn = agent.turn and replace(agent.turn, unsummarised=0)
+        return _put(state, agent, dialogue=dialogue, size=size, turn=turn)
+
+    def unsummarised(self, state: State, body: e.SummaryFailed, _: e.Event) -> State:
+        state, agent = _spend(state, state.agents[body.agent], body.usage)
+        turn = agent.turn and replace(agent.turn, unsummarised=agent.turn.unsummarised + 1)
+        return _put(state, agent, turn=turn)
 
     def noted(self, state: State, body: e.NoteSet, _: e.Event) -> State:
         agent = state.agents[body.agent]

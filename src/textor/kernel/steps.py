@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from textor import events as e
 from textor.actions import Outcome
-from textor.kernel import budget
+from textor.kernel import budget, summary
 from textor.kernel.context import render_posted
 from textor.kernel.decide import Step
-from textor.kernel.gate import judge
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, Owed, State, Work, trail_of
 from textor.messages import Message, Text, ToolResult, Usage, said
@@ -60,6 +58,8 @@ class Now:
         now = self.services.clock()
         if limit := budget.reached(self.state, agent, now):
             return [self._limit(agent, limit)]
+        if agent.turn and agent.turn.unsummarised >= summary.MOST_FAILURES:
+            return [self._limit(agent, "context")]
         status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
         reserved = budget.reserve(self.state, agent, status, None)
         if reserved is None:
@@ -91,19 +91,10 @@ class Now:
         capability = self.services.offered(agent.offered).get(action.capability)
         if capability is None:
             return [self._finished(agent, work, Outcome.failed(f"There is no {action.capability!r} here."))]
-        assert self.state.created is not None
-        place = self.services.place(action, capability, Path(self.state.created.workspace))
-        verdict, reason, digest = judge(
-            action,
-            capability,
-            place,
-            policy=self.state.policy,
-            attended=self.state.attended,
-            rules=self.state.rules,
-        )
-        judged = e.ActionJudged(agent.id, action.id, verdict, reason, digest)
-        if verdict == "deny":
-            return [judged, self._finished(agent, work, Outcome("denied", f"Not done: {reason}."))]
+        ruling = self.services.policy(action, capability, self.state, agent)
+        judged = e.ActionJudged(agent.id, action.id, ruling.verdict, ruling.reason, ruling.digest)
+        if ruling.verdict == "deny":
+            return [judged, self._finished(agent, work, Outcome("denied", f"Not done: {ruling.reason}."))]
         return [judged]
 
     def _start(self, agent: AgentState, work: Work) -> list[e.Body]:
