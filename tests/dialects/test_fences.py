@@ -142,6 +142,7 @@ texts = st.lists(st.one_of(marks, st.text(max_size=3)), max_size=14).map("".join
 
 @given(texts, st.integers(1, 7))
 @example("```a`b\n<go>", 1)
+@example(" ```", 1)
 @example("``` " + "x" * INFO + "\n<go>", 3)
 def test_the_chunks_do_not_matter(text: str, size: int) -> None:
     """R18"""

@@ -144,14 +144,15 @@ class Fences:
         found = self._special.search(self.buffer, self.pos)
         if found is None:
             return self._upto(self._held(self._partial, self._hold))
+        kind, mark = found.lastgroup, found.group()
+        if kind == "run" and found.end() == len(self.buffer) and len(mark) < RUN and not self._ended:
+            # More ticks may follow, and with the blanks before them they may open a fence.
+            return self._upto(min(found.start(), self._held(self._partial, self._hold)))
         if found.start() > self.pos:
             return self._upto(found.start())
-        kind, mark = found.lastgroup, found.group()
         if kind == "line":
             return self._line(mark)
         if kind == "run":
-            if found.end() == len(self.buffer) and len(mark) < RUN and not self._ended:
-                return None
             return self._code(mark, mark)
         if kind in ("mark", "begin"):
             return self._piece(len(mark), "mark")
