@@ -68,10 +68,18 @@ def test_spans_of_the_request_are_copied() -> None:
 
 def test_a_path_is_one_word_or_quoted() -> None:
     language = Language('what is in src/main.py and "my notes.txt"?')
-    for path in (".", "src/main.py", "my notes.txt", "what"):
+    for path in (".", "src/main.py", "my notes.txt"):
         assert f"list files in [{path}]" in language
-    for path in ("in src/main.py", "notes", "is in", ""):
+    for path in ("in src/main.py", "notes", "is in", "what", ""):
         assert f"list files in [{path}]" not in language
+
+
+def test_a_word_that_only_points_is_no_path() -> None:
+    for asked in ("list the files in this folder", "What files are here?"):
+        assert "list files in [.]" in Language(asked)
+        for path in ("folder", "this", "files", "here"):
+            assert f"list files in [{path}]" not in Language(asked)
+    assert "list files in [files]" in Language('list the files in "files"')
 
 
 def test_numbers_are_those_of_the_request_or_any() -> None:

@@ -29,6 +29,16 @@ MOST_CHARACTERS = 200
 _OPENERS = "\"'`“‘«(<{"
 _CLOSERS = "\"'`”’»)>}"
 _FULL_STOPS = ".,;:!?"
+#: Words that point at a file or a folder, or say what to do with it, and are no names of one.
+_NO_PATHS = frozenset(
+    re.findall(
+        r"\S+",
+        "a all an and are at can contents current date directory do every file files folder folders for from"
+        " have here i in inside into is it list look me my of on open our please print read save search show"
+        " tell text that the there these this those time to was we what what's where which with word write"
+        " you your",
+    )
+)
 _PARTS = re.compile(r"\b(?:and|then|also|afterwards)\b|[.;,!?]\s|\n", re.IGNORECASE)
 _NUMBERS = re.compile(r"(?<![\w.])-?\d{1,12}(?:\.\d{1,6})?(?!\w)")
 _QUOTED = re.compile(r'"([^"\[\]\n]+)"|“([^”\[\]\n]+)”|`([^`\[\]\n]+)`')
@@ -68,7 +78,8 @@ class _Slots:
 
     def __init__(self, request: str) -> None:
         words = re.findall(r"\S+", request)[:MOST_WORDS]
-        self.rules = _spans(words) + _paths(request, words)
+        self._copied = _spans(words)
+        self._paths = _paths(request, words) if self._copied else []
         self._numbers = list(dict.fromkeys(_NUMBERS.findall(request)))
 
     def of(self, capability: Capability, name: str) -> str:
@@ -78,7 +89,7 @@ class _Slots:
         if "enum" in schema or "const" in schema:
             forms = [_literal(encode(option)) for option in schema.get("enum") or [schema["const"]]]
         else:
-            text = "free" if capability.ends_turn or not self.rules else _copying(name, schema)
+            text = "free" if capability.ends_turn else self._text(name, schema, required)
             forms = self._forms(types_of(schema, parameters) or {"string"}, text)
         if not required:
             default = schema.get("default")
@@ -93,14 +104,23 @@ class _Slots:
             forms += copied or ['"-"? whole' if whole else "number"]
         if "boolean" in types:
             forms += ['"true" | "false"']
-        if "string" in types or not forms:
+        if text and ("string" in types or not forms):
             forms.append(text)
         return forms
 
+    def _text(self, name: str, schema: Mapping[str, Json], required: bool) -> str:
+        """The rule for a text: a path where one is named, else a span of words, else anything."""
+        if not self._copied:
+            return "free"
+        if schema.get("format") != "path" and name.rpartition("_")[2] != "path":
+            return "span"
+        if self._paths:
+            return "path"
+        return "span" if required else ""
 
-def _copying(name: str, schema: Mapping[str, Json]) -> str:
-    """Paths are words, other texts spans of words."""
-    return "path" if schema.get("format") == "path" or name.rpartition("_")[2] == "path" else "span"
+    @property
+    def rules(self) -> list[str]:
+        return self._copied + self._paths
 
 
 def _literal(text: str) -> str:
@@ -132,9 +152,11 @@ def _chain(name: str, word: str, at: int, goes_on: bool) -> str:
 
 
 def _paths(request: str, words: Sequence[str]) -> list[str]:
-    """The rule for `path`: one word, or what stands in quotation marks, for names with blanks."""
+    """The rule for `path`: one word that may be a name, or what stands in quotation marks. A folder
+    called "files" or "my notes" has to be quoted."""
     quoted = [text for pair in _QUOTED.findall(request) for text in pair if text.strip()]
-    names = dict.fromkeys([_ended(_begun(word)) for word in words if _copied(word)] + quoted)
+    single = [_ended(_begun(word)) for word in words if _copied(word)]
+    names = dict.fromkeys([word for word in single if word.casefold() not in _NO_PATHS] + quoted)
     return [f"path ::= {' | '.join(map(_literal, names))}"] if names else []
 
 
