@@ -9,7 +9,7 @@ from reading import CAPABILITIES, CATALOGUE, actions, called, events, faults, pr
 
 from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.arguments import convert
-from textor.dialects import dialect
+from textor.dialects import DIALECTS, dialect
 from textor.dialects.port import ActionBegun, ArgumentText, Retracted
 from textor.dialects.tools import Tools
 from textor.errors import UseError
@@ -208,6 +208,7 @@ def test_a_mention_of_a_mark_is_an_answer() -> None:
         "The <tool_call> tag is used for this.",
         'JSON: {"name": "keep"}',
         "See [TOOL_CALLS] there.",
+        'A:\n{"name": "Ann"}',
     ):
         found = events(TOOLS, text)
         assert (run(found), faults(found), prose(found)) == ([], [], text)
@@ -254,6 +255,21 @@ def test_a_json_fence_beside_other_text_is_an_example() -> None:
     quoted = events(TOOLS, f"{fence}\nThat is how it is written.")
     assert (run(quoted), faults(quoted)) == ([], [])
     assert prose(quoted).startswith("```json")
+
+
+def test_json_of_a_call_that_ends_a_reply_is_told() -> None:
+    for call in (
+        '{"name": "keep", "arguments": {"x": 1}}',
+        '{\n  "name": "keep",\n  "arguments": {"x": 1}\n}',
+    ):
+        found = events(TOOLS, f"I keep it:\n{call}\n")
+        assert run(found) == []
+        assert "beside other text" in faults(found)[0]
+        found = events(TOOLS, f"So it is written:\n{call}\nDo you see?")
+        assert (run(found), faults(found)) == ([], [])
+        assert run(events(TOOLS, f"Now:\n{call}\n<tool_call>{call}</tool_call>")) == [KEEP]
+    cut = events(TOOLS, 'I keep it:\n{"name": "keep", "argu', finish="length")
+    assert "cut short" in faults(cut)[0]
 
 
 def test_the_begin_and_the_text_of_a_call_are_shown_as_they_arrive() -> None:
@@ -361,7 +377,7 @@ def test_names_that_meet_are_written_apart() -> None:
 
 
 def test_dialects_by_name() -> None:
-    assert dialect("tools").name == "tools"
+    assert [dialect(name).name for name in DIALECTS] == list(DIALECTS)
     assert dialect("step", native=False).declare(CAPABILITIES) == ()
     with pytest.raises(UseError, match=r"There is no dialect 'tool'\. Did you mean tools\?"):
         dialect("tool")

@@ -10,9 +10,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from textor.dialects.names import TOOL_LIMIT, tool_name
+from textor.actions import Action, Catalogue
+from textor.arguments import ArgumentError, parse_arguments
+from textor.dialects.names import TOOL_LIMIT, Names, tool_name
+from textor.dialects.near import unknown_name, wrong_arguments
 from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
+from textor.values import Json
 
 
 @dataclass
@@ -98,3 +102,28 @@ class Calls:
 def _id(place: int, call: OpenCall) -> str:
     content = f"{place}\0{call.name}\0{call.arguments}".encode("utf-8", "surrogatepass")
     return f"call_{hashlib.sha256(content).hexdigest()[:16]}"
+
+
+def native_action(
+    call: OpenCall, known: ToolCall, names: Names, catalogue: Catalogue, cut: bool
+) -> tuple[Action, str]:
+    """The action of a native call, and the prose behind its arguments. Whatever is wrong becomes
+    its fault, so that the call has an outcome. `cut`: the reply ended early, with this call."""
+    name = names.name(call.name)
+    arguments: dict[str, Json] = {}
+    rest = fault = ""
+    if name is None:
+        fault = unknown_name(call.name, names.wires)
+    elif cut and not call.complete:
+        fault = f"{call.name} was not run: the reply was cut short in the middle of it. Write it again."
+    else:
+        capability = catalogue.get(name)
+        assert capability is not None
+        try:
+            parsed = parse_arguments(call.arguments, capability.parameters)
+            arguments, rest = parsed.arguments, parsed.rest
+        except ArgumentError as error:
+            fault = wrong_arguments(call.name, error)
+            fault += f"\nThe arguments were: {error.text[-200:]}" if error.cut else ""
+    action = Action("", name or call.name, arguments, known.call_id, known.name, fault, call.arguments)
+    return action, rest

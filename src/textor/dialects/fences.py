@@ -82,8 +82,8 @@ class Fences:
     """The scanner. `feed`, then `next` until it gives None; `end`, then `next` until None.
 
     `marks` are the dialect's opening marks, found only in prose, each given as a piece of its own;
-    `line_marks` those of one character that count only where a line begins (their piece holds the
-    blanks before them).
+    `line_marks` those that count only where a line begins (their piece holds the blanks before
+    them).
     """
 
     def __init__(self, marks: Sequence[str] = (), line_marks: Sequence[str] = ()) -> None:
@@ -271,6 +271,7 @@ def _patterns(
     ]
     if line_marks:
         parts.insert(0, rf"(?P<begin>{_LINE}(?:{_tree(line_marks)}))")
+        longest = max(longest, 12 + max(map(len, line_marks)))
     if marks:
         # The dialect's marks come first, the longest before its own beginnings.
         parts.insert(0, rf"(?P<mark>{_tree(marks)})")
@@ -278,6 +279,8 @@ def _patterns(
     beginnings = [f"(?i:{_tree(known, beginning=True)})"]
     if marks:
         beginnings.append(_tree(marks, beginning=True))
+    if line_marks:
+        beginnings.append(rf"{_LINE}(?:{_tree(line_marks, beginning=True)})")
     partial = re.compile(rf"(?:{'|'.join(beginnings)}|{_LINE}(?:`{{0,2}}|~{{0,2}})|`{{1,{RUN}}})\Z")
     return re.compile("|".join(parts)), partial, max(longest, RUN + 12)
 

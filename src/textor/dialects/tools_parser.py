@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from textor.actions import Action, Catalogue
-from textor.arguments import ArgumentError, parse_arguments, parse_json
-from textor.dialects.calls import Calls, OpenCall
+from textor.arguments import ArgumentError, parse_json
+from textor.dialects.calls import Calls, OpenCall, native_action
 from textor.dialects.fences import Fences, Piece
 from textor.dialects.names import tool_names
 from textor.dialects.near import Lines, unknown_name, wrong_arguments
@@ -36,10 +36,11 @@ from textor.dialects.text_calls import (
 )
 from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
-from textor.values import Json
 
 FORM = '<tool_call>{"name": …, "arguments": {…}}</tool_call>'
 
+#: How the JSON of a call begins behind other text.
+LATE = tuple(f'{{{blank}"name"' for blank in ("", " ", "\n", "\n ", "\n  ", "\n    ", "\n\t"))
 #: The beginning of a reply that may be nothing but JSON, and what may become one.
 _BARE = re.compile(r'\s{0,64}(?:\{\s{0,64}"|\[\s{0,64}\{)')
 _MAYBE_BARE = re.compile(r"\s{0,64}(?:\{\s{0,64}|\[\s{0,64})?\Z")
@@ -85,7 +86,7 @@ class ToolsParser:
     def __init__(self, capabilities: Catalogue) -> None:
         self._catalogue = capabilities
         self._names = tool_names(capabilities.names)
-        self._fences = Fences(MARKS)
+        self._fences = Fences(MARKS, LATE)
         self._lines = Lines()
         self._native = Calls()
         self._open: _Open | None = None
@@ -93,6 +94,7 @@ class ToolsParser:
         self._own_fence = False  # within a fence whose calls have been read
         self._untouched = True  # nothing but blanks and reasoning so far
         self._line_free = True  # nothing but blanks and calls on this line
+        self._late: NearMiss | None = None  # told unless other text follows
         self._position = 0
         self._string: Extent | None = None  # of an open call whose text is being passed on
         self._quick: list[str] = []  # pieces in the middle of its string
@@ -128,8 +130,8 @@ class ToolsParser:
         self._slow()
         if not self._native.open:
             self._text_was_no_call()
-        call = self._native.open[place] if (place := self._native.feed(chunk)) >= 0 else None
-        assert call is not None
+        place = self._native.feed(chunk)
+        call = self._native.open[place]
         name = self._names.name(call.name)
         if name and call.pieces:
             if not call.begun:
@@ -145,7 +147,9 @@ class ToolsParser:
         self._slow()
         self._fences.end()
         self._run(ended=True)
-        self._close_held(finish)
+        self._close_held()
+        if self._late is not None and not self._native.open and not self._position:
+            self._out.add(self._late)
         kept = self._native.finished()
         for place, (call, known) in enumerate(zip(self._native.open, kept, strict=True)):
             last = place == len(kept) - 1
@@ -183,6 +187,8 @@ class ToolsParser:
     def _piece(self, piece: Piece) -> None:
         if piece.zone == "reasoning":
             self._reasoning(piece)
+        elif piece.zone == "mark" and piece.text not in MARKS:
+            self._begin_late(piece)
         elif piece.zone == "mark" and not self._native.open:
             acts = self._line_free
             self._release()
@@ -195,6 +201,15 @@ class ToolsParser:
         else:
             self._release()
             self._prose(piece.text, acts=piece.zone == "prose")
+
+    def _begin_late(self, piece: Piece) -> None:
+        """JSON of a call where a line begins, behind other text: told, if the reply ends so."""
+        self._release()
+        if self._native.open or self._position:
+            self._prose(piece.text)
+            return
+        self._open = _Open(TextCall("bare"), piece.offset, "", acts=False, raw=[piece.text])
+        self._open.call.take(piece.text.lstrip(), 0, False)
 
     def _reasoning(self, piece: Piece) -> None:
         if piece.edge == "orphan":  # all that came before was reasoning
@@ -249,7 +264,8 @@ class ToolsParser:
         line = text[text.rfind("\n") + 1 :]
         free = acts and not line.strip()
         self._line_free = free and (self._line_free or len(line) < len(text))
-        self._untouched = self._untouched and not text.strip()
+        if text.strip():
+            self._untouched, self._late = False, None
 
     # -- a call in the text ----------------------------------------------------------------
 
@@ -298,7 +314,11 @@ class ToolsParser:
             self._prose(text)
         elif not open.acts:
             self._prose(text, acts=False)
-            if any(self._names.name(call.name) for call in calls):
+            named = any(self._names.name(call.name) for call in calls)
+            if open.bare and (is_call or (known and broken)):
+                problem = problem if broken else f"A call beside other text is not run. Write {FORM}."
+                self._late = NearMiss(problem, *self._lines.at(open.offset), text)
+            elif named and not open.bare:
                 self._miss(open.offset, f"A call acts only where a line begins with it. Write {FORM}.", text)
         elif is_call:
             for call in calls:
@@ -341,7 +361,7 @@ class ToolsParser:
 
     # -- ```json fences --------------------------------------------------------------------
 
-    def _close_held(self, finish: str) -> None:
+    def _close_held(self) -> None:
         """The reply ended with ```json fences: calls, if they are all of it."""
         held, self._held = self._held, []
         values = [values_in("".join(fence.body)) for fence in held]
@@ -377,31 +397,13 @@ class ToolsParser:
             self._open = None
 
     def _close_native(self, place: int, call: OpenCall, known: ToolCall, cut: bool) -> None:
-        name = self._names.name(call.name)
         line, column = self._lines.at(self._fences.offset)
         if not call.name:
             self._out.add(NearMiss("A function call came without a name.", line, column, call.arguments))
             return
-        arguments: dict[str, Json] = {}
-        rest = fault = ""
-        if name is None:
-            fault = unknown_name(call.name, self._names.wires)
-        elif cut and not call.complete:
-            fault = f"{call.name} was not run: the reply was cut short in the middle of it. Write it again."
-        else:
-            capability = self._catalogue.get(name)
-            assert capability is not None
-            try:
-                parsed = parse_arguments(call.arguments, capability.parameters)
-                arguments, rest = parsed.arguments, parsed.rest
-            except ArgumentError as error:
-                fault = wrong_arguments(call.name, error)
-                fault += f"\nThe arguments were: {error.text[-200:]}" if error.cut else ""
+        action, rest = native_action(call, known, self._names, self._catalogue, cut)
         if not call.begun:
-            self._out.add(ActionBegun(place, name or call.name))
-        action = Action(
-            "", name or call.name, arguments, known.call_id, known.name, fault=fault, text=call.arguments
-        )
+            self._out.add(ActionBegun(place, action.capability))
         self._out.add(ActionRead(action, line, column))
         if rest.strip():
             self._prose(rest)
