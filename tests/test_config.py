@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from textor import config_text
-from textor.config import Config, Rule, config_path, line_of, load
+from textor.config import Config, config_path, line_of, load
 from textor.errors import ConfigError
 from textor.events import Limits
 
@@ -70,16 +70,15 @@ def test_all_sections_are_read(tmp_path: Path) -> None:
         [limits]
         iterations = 3
         money = 1
-        [[gate.rules]]
-        capability = "files.*"
-        verdict = "allow"
+        [gate]
+        policy = "edits"
         """,
     )
     mine = config.providers["mine"]
     assert (mine.context_window, mine.system_as_user, mine.temperature) == (4096, True, 1.0)
     assert mine.args == {"seed": 1} and mine.models["gpt-4.1"].temperature == 0.5
     assert config.limits == Limits(iterations=3, money=1.0)
-    assert config.gate.rules == (Rule("files.*", "allow"),)
+    assert config.gate.policy == "edits"
     assert config.data == Path("~/x").expanduser()
 
 
@@ -109,7 +108,6 @@ def test_all_sections_are_read(tmp_path: Path) -> None:
         ('[providers.a]\napikey = "s3cret"', ["providers.a.apikey is not known", "did you mean api_key?"]),
         ("[providers.a]\napi_key = 53", ["providers.a.api_key is ********; it must be text in quotes"]),
         ('[providers]\napi_key = "s3cret"', ["providers.api_key is ********", "table of keys"]),
-        ('[[gate.rules]]\nverdict = "allow"', ["line 1", "gate.rules[0].capability is missing"]),
         ("[server]\nport = = 1", ["is not valid TOML", "line 2"]),
     ],
 )
@@ -162,7 +160,6 @@ def test_every_type_of_key_can_be_set_by_a_variable(tmp_path: Path) -> None:
             "TEXTOR_PROVIDERS_MY_OWN_ARGS": '{"seed": 1}',
             "TEXTOR_LIMITS_SECONDS": "1.5",
             "TEXTOR_LIMITS_TOKENS": "",
-            "TEXTOR_GATE_RULES": '[{"capability": "a.*", "verdict": "deny"}]',
             "TEXTOR_MODELS_CODER": "a:b",
         },
     )
@@ -170,7 +167,6 @@ def test_every_type_of_key_can_be_set_by_a_variable(tmp_path: Path) -> None:
     assert (mine.system_as_user, mine.api_key, mine.args) == (True, "123", {"seed": 1})
     assert config.providers["lm-studio"].base_url == "http://y"
     assert config.limits.seconds == 1.5 and config.limits.tokens is None
-    assert config.gate.rules == (Rule("a.*", "deny"),)
     assert config.models == {"coder": "a:b"}
 
 
@@ -245,7 +241,7 @@ def test_each_example_in_the_written_file_is_valid(tmp_path: Path) -> None:
     loose = [re.sub(r"^# (?=\[|\w+ = )", "", line) for line in lines]
     config = written(tmp_path, "\n".join(loose))
     assert config.providers["mine"].models["some-model"].context_window == 8192
-    assert config.gate.rules and config.limits.money == 1.0 and config.models["default"]
+    assert config.limits.money == 1.0 and config.models["default"]
 
 
 def test_a_file_that_is_no_text_or_no_file_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from textor.explain import dotted
 from textor.settings import ModelSettings, ProviderSettings
 
 Policy = Literal["ask", "yes", "edits", "deny"]
-Verdict = Literal["allow", "ask", "deny"]
 Count = Annotated[int, Meta(ge=1)]
 Steps = tuple[str | int, ...]
 
@@ -42,18 +41,10 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 7771
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gate decides for capabilities whose name matches `capability` ("files.*")."""
-
-    capability: str
-    verdict: Verdict
-
-
 class GateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the gate decides: `policy` for all, `rules` (the first that matches) before it."""
+    """How the gate decides; see `textor.kernel.gate.POLICIES`."""
 
     policy: Policy = "ask"
-    rules: tuple[Rule, ...] = ()
 
 
 class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

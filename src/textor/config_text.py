@@ -55,9 +55,6 @@ port = 7771
 # What may happen without being asked: "ask" asks for all that is more than reading, "edits"
 # allows writing in the workspace, "yes" allows all, "deny" refuses what would be asked.
 policy = "ask"
-# [[gate.rules]]                # the first that matches counts
-# capability = "files.*"
-# verdict = "allow"             # allow, ask or deny
 
 [context]
 # The share of a model's window that a context may fill.

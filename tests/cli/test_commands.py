@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import stat
 import subprocess
 import tomllib
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -122,6 +125,21 @@ def test_what_was_not_expected_is_one_line_and_a_log(textor: Program) -> None:
     assert "s3cret detail" in log.read_text() and stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
+def test_what_parts_log_goes_to_the_file_and_not_onto_the_terminal(textor: Program) -> None:
+    (textor.home / "platformdirs").mkdir()
+    (textor.home / "platformdirs" / "__init__.py").write_text(
+        "from pathlib import Path\nimport logging\n"
+        f"def user_state_path(*a, **k): return Path({str(textor.home / 'state')!r})\n"
+        "def user_data_path(*a, **k):\n    logging.getLogger('part').error('noise')\n    return Path('/x')\n"
+    )
+    del textor.env["TEXTOR_DATA"]
+    textor.env["PYTHONPATH"] = str(textor.home)
+    textor.configure("")
+    done = textor("config", "show")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "part: noise" in (textor.home / "state" / "textor.log").read_text()
+
+
 def test_a_reader_that_leaves_early_is_no_error(textor: Program) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -136,3 +154,23 @@ def test_a_reader_that_leaves_early_is_no_error(textor: Program) -> None:
     )
     os.close(writing)
     assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr
+
+
+def test_serve_tells_its_address_and_ends_with_ctrl_c(textor: Program) -> None:
+    textor.configure("")
+    process = subprocess.Popen(
+        [*textor.command, "serve", "--port", "0", "--no-browser", "--json"],
+        env=textor.env,
+        cwd=textor.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    told = json.loads(process.stdout.readline())
+    with urllib.request.urlopen(told["url"], timeout=60) as page:
+        assert b"<html" in page.read()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "") and len(told["token"]) > 20

@@ -17,6 +17,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from textor.cli.parser import parse
 
     args = parse(sys.argv[1:] if argv is None else argv)
+    from textor.cli.faults import log_to_file, told
+
+    log_to_file()
     try:
         code: int = args.command(args)
         sys.stdout.flush()
@@ -28,6 +31,4 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:
-        from textor.cli.faults import told
-
         return told(error)

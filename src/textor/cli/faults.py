@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import traceback
 from datetime import datetime
@@ -34,13 +35,30 @@ def _single(error: BaseException) -> BaseException:
 
 
 def _log(error: BaseException) -> Path:
+    return write_log("".join(traceback.format_exception(error)))
+
+
+def write_log(text: str) -> Path:
+    """Append to the log file, which is made for its owner alone: it may hold pieces of a dialogue."""
     from platformdirs import user_state_path
 
     path = user_state_path("textor", appauthor=False) / "textor.log"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(traceback.format_exception(error))
-    # It may hold pieces of a dialogue, so it is its owner's alone.
     path.touch(mode=0o600)
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(f"{datetime.now().astimezone().isoformat()} textor {' '.join(sys.argv[1:2])}\n{text}\n")
+        file.write(f"{datetime.now().astimezone().isoformat()} {text.rstrip()}\n")
     return path
+
+
+class LogFile(logging.Handler):
+    """What parts of Textor and its libraries log goes into the log file, not onto the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            write_log(f"{record.name}: {self.format(record)}")
+        except OSError:
+            pass  # there is nowhere left to say it
+
+
+def log_to_file() -> None:
+    logging.getLogger().addHandler(LogFile(logging.WARNING))
