@@ -11,6 +11,7 @@ import { batch, signal } from "./lib.js";
 
 /** How many items are in the document; "Show earlier" adds as many again. */
 export const PAGE = 60;
+const PACE = 50; // milliseconds between two drawings, where there is much to draw
 const OUTPUT = 4000; // characters of a program's running output that are shown
 
 export class Chat {
@@ -40,6 +41,7 @@ export class Chat {
     /** @type {Set<Item>} */
     this.dirty = new Set();
     this.scheduled = false;
+    this.drawn = 0;
     /** @type {(text: string) => void} */
     this.announce = () => {};
     /** @type {() => void} */
@@ -151,14 +153,19 @@ export class Chat {
     this.schedule();
   }
 
+  /** Draw at the next frame, or a few frames later where one was drawn just now. */
   schedule() {
     if (this.scheduled) return;
     this.scheduled = true;
-    requestAnimationFrame(() => this.flush());
+    const draw = () => requestAnimationFrame(() => this.flush());
+    const rest = this.drawn + PACE - performance.now();
+    if (rest > 8) setTimeout(draw, rest);
+    else draw();
   }
 
   flush() {
     this.scheduled = false;
+    this.drawn = performance.now();
     batch(() => {
       for (const item of this.dirty) item.view.value = { ...item.data };
       this.dirty.clear();
