@@ -21,7 +21,7 @@ from textor.capabilities.table import Entry, TableProvider, parameters
 from textor.errors import CapabilityError
 from textor.events import Definition
 from textor.kernel.runner import Scope
-from textor.kernel.state import AgentState, Owed, State
+from textor.kernel.state import Owed, State, open_work
 from textor.kernel.steps import told
 from textor.values import Json, references
 
@@ -165,8 +165,12 @@ class Tree:
                 (k, o) for k, o in state.owed.items() if o.caller == caller.id and o.reason == "question"
             ]
             for key, owed in asked:
-                if owed.agent == child and scope.key in _keys(state.agents[child]):
+                if owed.agent == child and scope.key == _first(state, child):
                     return Outcome("done", told(owed, key), owed.values, hands=key, labels=owed.labels)
+            for key, question in state.questions.items():
+                if question.agent == child and key not in state.owed:  # told already, not answered yet
+                    text = f"It waits for an answer to: {question.question}\n[answer with the id {key}]"
+                    return Outcome("done", text)
             waiting = any(posted.hands in state.questions for _, posted in caller.inbox)
             if asked or waiting:
                 return Outcome(
@@ -182,8 +186,11 @@ def _own(scope: PortScope) -> Scope:
     return scope
 
 
-def _keys(agent: AgentState) -> tuple[str, ...]:
-    return agent.turn.keys if agent.turn else ()
+def _first(state: State, child: str) -> str:
+    """The first action that waits for this child: of several, it is the one to hear a question."""
+    agent = state.agents[child]
+    waiting = open_work(state.agents.get(agent.caller))
+    return next((key for key in (agent.turn.keys if agent.turn else ()) if key in waiting), "")
 
 
 def _reply(owed: Owed, key: str) -> Outcome:
