@@ -18,16 +18,18 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
+	@echo "Installing Textor into $(VENV) (a minute or two)."
 	$(PIP) install --editable .
 	@touch $@
 
 $(VENV)/.tested-with: pyproject.toml | $(BIN)/pip
+	@echo "Installing Textor and what its tests need into $(VENV) (a minute or two)."
 	$(PIP) install --editable '.[dev]'
 	@touch $(VENV)/.installed $@
 
 # Looks first and fetches only what is missing; without a network Textor still runs other models.
 box: $(VENV)/.installed
-	@$(BIN)/python -m textor.models.box_fetch || echo "Going on without the model in the box."
+	@$(BIN)/python -m textor.models.box_fetch >/dev/null || echo "Going on without the model in the box."
 
 run: setup
 	@$(BIN)/textor serve
