@@ -119,8 +119,8 @@ function SmallModel({ model }) {
     setHidden(true);
   };
   return html`<p class="hint">
-    <span>This is the small model in the box: it needs no key, and it makes mistakes. To connect a bigger one, write${" "}
-      <code>[models] default = "ollama:qwen3"</code> (or another that you have) into${" "}
+    <span>This is the small model in the box: it needs no key, and it makes mistakes. To connect a bigger
+      one, write for example <code>default = "ollama:qwen3"</code> under <code>[models]</code> in${" "}
       <code>${models.value.config || "the configuration file"}</code> and start Textor again.</span>
     <button type="button" class="quiet" onClick=${hide}>Hide</button>
   </p>`;
