@@ -114,7 +114,7 @@ def test_a_stopped_reply_frees_the_process(server: BoxServer) -> None:
     endless = Grammar(gbnf='root ::= "a" root')
 
     async def talk() -> str:
-        async with aclosing(model.generate(context("go", max_tokens=1000), grammar=endless)) as chunks:  # type: ignore[type-var]
+        async with aclosing(model.generate(context("go", max_tokens=1000), grammar=endless)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, TextChunk):
                     break

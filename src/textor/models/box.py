@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 from urllib.parse import urlsplit
 
 import msgspec
@@ -86,6 +86,18 @@ class BoxServer:
     def running(self) -> Server | None:
         """Where it serves; None when it does not run."""
         return self._server if self.pid is not None else None
+
+    def ended(self, within: float = 1.0) -> bool:
+        """Whether the process has ended, or does so within some seconds; blocks. A connection to
+        a process breaks a moment before the process is seen to be dead."""
+        process = self._process
+        if process is None:
+            return True
+        try:
+            process.wait(within)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def fetch(self) -> Path:
         """The model file; blocks while it is fetched. Raises as `box_fetch.fetch`."""
@@ -201,26 +213,26 @@ class BoxModel:
 
     async def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
-    ) -> AsyncIterator[Chunk]:
+    ) -> AsyncGenerator[Chunk]:
         again = False
         while True:
             async for notice in self._started():
                 yield notice
             try:
                 reply = self._delegate().generate(context, stop=stop, grammar=grammar)
-                async with aclosing(cast("AsyncGenerator[Chunk]", reply)) as chunks:
+                async with aclosing(reply) as chunks:
                     async for chunk in chunks:
                         yield chunk
                 return
             except ModelError as fault:
                 # A process that died is started once more for this reply; other faults would not
                 # go away by asking the same process again.
-                if again or not fault.transient or self._server.running is not None:
+                if again or not fault.transient or not await asyncio.to_thread(self._server.ended):
                     raise
                 again = True
                 yield WaitChunk("the process of the model in the box ended; starting it again", 0.0)
 
-    async def _started(self) -> AsyncIterator[ProgressChunk]:
+    async def _started(self) -> AsyncGenerator[ProgressChunk]:
         if self._server.running is not None:
             return
         if not self._server.fetched:
