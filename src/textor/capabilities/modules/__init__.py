@@ -1,0 +1,1 @@
+"""Modules: separate processes that serve capabilities over MCP, started, watched and ended by us."""
