@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from textor.config import Config
 from textor.definitions import agent_folders, list_definitions, load_definition
 from textor.dialects.port import Dialect
 from textor.errors import DefinitionError, TextorError, UseError
-from textor.events import Definition, Limits
+from textor.events import Definition, Limits, PatternRule
 from textor.hosts.local import LocalHost
 from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
@@ -81,20 +82,37 @@ class Models:
 
     async def close(self) -> None:
         for model in self._made.values():
-            close = getattr(model, "close", None)
+            close = getattr(model, "close", None) or getattr(model, "aclose", None)
             if close is not None:
                 await close()
 
 
-def dialect_of(names: Sequence[str]) -> Dialect:
-    """The dialect, or the mixture of two, that an agent type declares."""
+def dialect_of(definition: Definition, native: bool) -> Dialect:
+    """The dialect, or the mixture of two, that an agent type declares. `native` False: its model
+    takes no function declarations, so calls are taught and read as text."""
+    return _dialect(definition.dialects, native, tuple(definition.titles.items()), definition.patterns)
+
+
+@lru_cache(256)
+def _dialect(
+    names: tuple[str, ...],
+    native: bool,
+    titles: tuple[tuple[str, str], ...],
+    patterns: tuple[PatternRule, ...],
+) -> Dialect:
     from textor.dialects import dialect
+    from textor.dialects.mixed import mixed
 
-    if len(names) > 1:
-        from textor.dialects.mixed import mixed
+    made = [_script(titles, patterns) if name == "script" else dialect(name, native=native) for name in names]
+    return mixed(made) if len(made) > 1 else made[0]
 
-        return mixed([dialect(name) for name in names])
-    return dialect(names[0])
+
+def _script(titles: tuple[tuple[str, str], ...], rules: tuple[PatternRule, ...]) -> Dialect:
+    from textor.dialects.script import ScriptDialect
+    from textor.dialects.script_patterns import Pattern
+
+    patterns = [Pattern(r.pattern, r.capability, priority=r.priority, scope=r.scope) for r in rules]
+    return ScriptDialect(titles=dict(titles), patterns=patterns)
 
 
 def new_agent(
@@ -104,9 +122,10 @@ def new_agent(
 
     Raises `TextorError` when its model, layout or dialect cannot be had.
     """
-    room = int(services.model(model).window * services.context_ratio)
+    processor = services.model(model)
+    room = int(processor.window * services.context_ratio)
     offered = services.registry.catalogue(definition.capabilities)
-    dialect = services.dialect(definition.dialects)
+    dialect = services.dialect(definition, processor.native_tools)
     capabilities = tuple(offered)
     prefix = services.layout(definition.layout).prefix(definition, dialect, capabilities)
     tools = dialect.declare(capabilities)

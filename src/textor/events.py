@@ -40,6 +40,15 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True):
     agents: int | None = None  #: in the whole tree, per session
 
 
+class PatternRule(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A pattern (RE2, named groups) of lines or sections that calls a capability (`script`)."""
+
+    pattern: str
+    capability: str
+    priority: int = 0
+    scope: Literal["line", "section"] = "line"
+
+
 class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     """An agent type as a session uses it: what its Markdown file said when the agent was made."""
 
@@ -52,6 +61,9 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     examples: tuple[Message, ...] = ()
     prompt: str = ""
+    titles: dict[str, str] = {}  #: `script`: title of a section -> capability called with its text
+    patterns: tuple[PatternRule, ...] = ()  #: `script`: further forms of calls
+    agents: tuple[str, ...] = ()  #: agent types that its prompt names as callable; "*" is all
     review: bool = False  #: every reply waits at the gate for accept, edit or ask again
 
 

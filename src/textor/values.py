@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -17,6 +17,9 @@ import msgspec
 Json = Any  #: anything `json` can write: None, bool, int, float, str, list, dict[str, Json]
 Labels = tuple[str, ...]  #: sorted, without doubles; e.g. ("web:example.org",)
 Kind = Literal["text", "json", "image", "audio", "video", "file"]
+
+#: Kinds that become variables of the agent they reach; a big text is found by its handle.
+MEDIA: tuple[Kind, ...] = ("image", "audio", "video", "file")
 
 #: Above this many UTF-8 bytes a text is shown to a model as head, tail and handle.
 BIG = 8_000
@@ -130,6 +133,18 @@ def free_name(name: str, taken: Collection[str]) -> str:
     if name not in taken:
         return name
     return next(f"{name}_{n}" for n in range(2, len(taken) + 3) if f"{name}_{n}" not in taken)
+
+
+def named(values: Iterable[Value], variables: Mapping[str, Value]) -> list[Value]:
+    """The values under names that are free among `variables`; known content keeps its name."""
+    taken = dict(variables)
+    found: list[Value] = []
+    for value in values:
+        known = next((n for n, v in taken.items() if v.handle == value.handle), "")
+        name = known or free_name(value.name or f"{value.kind}_1", taken)
+        taken[name] = value
+        found.append(msgspec.structs.replace(value, name=name))
+    return found
 
 
 def head(value: Value, length: int = 50) -> str:

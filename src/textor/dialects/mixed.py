@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from textor.actions import Action, Capability, Catalogue, Outcome
-from textor.dialects.port import Dialect, ParseEvent, Parser
+from textor.dialects.port import Dialect, ParseEvent, Parser, Variables
 from textor.errors import UseError
 from textor.messages import CallChunk, Grammar, Message, ToolSpec
 
@@ -57,8 +57,11 @@ class Mixed:
     def declare(self, capabilities: Sequence[Capability]) -> tuple[ToolSpec, ...]:
         return self._calls.declare(capabilities)
 
-    def parser(self, capabilities: Catalogue) -> Parser:
-        return MixedParser(self._calls.parser(capabilities), self._text.parser(capabilities))
+    def parser(self, capabilities: Catalogue, variables: Variables | None = None) -> Parser:
+        return MixedParser(self._calls.parser(capabilities), self._text.parser(capabilities, variables))
+
+    def names(self, message: str) -> dict[str, str]:
+        return self._text.names(message)
 
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         return None  # a grammar would forbid one of the two

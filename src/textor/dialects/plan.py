@@ -25,7 +25,7 @@ from textor.dialects.plan_grammar import gbnf
 from textor.dialects.plan_lines import Phrase, Phrases, phrases_of
 from textor.dialects.plan_reader import PlanReader, Written
 from textor.dialects.plan_slots import arguments_of, filled
-from textor.dialects.port import ActionRead, NearMiss, ParseEvent, Prose, Retracted
+from textor.dialects.port import ActionRead, NearMiss, ParseEvent, Prose, Retracted, Variables
 from textor.errors import UseError
 from textor.messages import CallChunk, Grammar, Message, ToolSpec, said
 from textor.values import Json, shown
@@ -60,8 +60,11 @@ class Plan:
     def declare(self, capabilities: Sequence[Capability]) -> tuple[ToolSpec, ...]:
         return ()
 
-    def parser(self, capabilities: Catalogue) -> PlanParser:
+    def parser(self, capabilities: Catalogue, variables: Variables | None = None) -> PlanParser:
         return PlanParser(Phrases(capabilities))
+
+    def names(self, message: str) -> dict[str, str]:
+        return {}
 
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         text = gbnf([phrase for c in capabilities for phrase in phrases_of(c)], request)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.messages import CallChunk, Grammar, Message, ToolSpec
+from textor.values import Json, Value
+
+Variables = Mapping[str, Json | Value]  #: an agent's variables: texts as they are, media as values
 
 
 class Prose(msgspec.Struct, frozen=True):
@@ -124,7 +127,13 @@ class Dialect(Protocol):
         """The functions declared natively; empty for dialects of text."""
         ...
 
-    def parser(self, capabilities: Catalogue) -> Parser: ...
+    def parser(self, capabilities: Catalogue, variables: Variables | None = None) -> Parser:
+        """A parser for one reply. `variables` are the agent's, for dialects that name them."""
+        ...
+
+    def names(self, message: str) -> dict[str, str]:
+        """The variables that an incoming message makes (`script`: its code blocks)."""
+        ...
 
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         """What a local model is held to; `request` is the message, for copy slots."""

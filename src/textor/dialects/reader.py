@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from textor.dialects.port import (
     ActionBegun,
     ActionRead,
     ArgumentText,
+    Defined,
     Dialect,
     NearMiss,
     ParseEvent,
@@ -19,6 +20,7 @@ from textor.dialects.port import (
     Reply,
     Retracted,
     ThinkOn,
+    Variables,
 )
 from textor.messages import (
     CallChunk,
@@ -47,13 +49,16 @@ class Reading(msgspec.Struct, frozen=True):
     think: bool
     finish: str
     usage: Usage | None
+    defined: dict[str, str] = {}
 
 
 class Reader:
     """One reply as it arrives. `prefix` starts the ids of its actions."""
 
-    def __init__(self, dialect: Dialect, capabilities: Catalogue, prefix: str) -> None:
-        self._parser = dialect.parser(capabilities)
+    def __init__(
+        self, dialect: Dialect, capabilities: Catalogue, prefix: str, variables: Variables | None = None
+    ) -> None:
+        self._parser = dialect.parser(capabilities, variables)
         self._prefix = prefix
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -62,6 +67,8 @@ class Reader:
         self._answer: list[str] = []
         self._actions: list[Action] = []
         self._faults: list[str] = []
+        self._given: set[str] = set()
+        self._defined: dict[str, str] = {}
         self._think = False
         self._usage: Usage | None = None
         self._finish = ""
@@ -85,6 +92,7 @@ class Reader:
             self.written += len(chunk.text)
             return [("reasoning", chunk.text)]
         if isinstance(chunk, CallChunk):
+            self._given.add(chunk.call_id)
             self.written += len(chunk.arguments) + len(chunk.name)
             return self._take(self._parser.feed_call(chunk))
         if isinstance(chunk, UsageChunk):
@@ -97,16 +105,17 @@ class Reader:
         """The reply ended, by itself or (with `finish`) by us."""
         reason = finish or self._finish or "stop"
         self._take(self._parser.close(reason))
-        actions = tuple(replace(a, id=f"{self._prefix}.{n}") for n, a in enumerate(self._actions, 1))
+        actions = tuple(self._identified(n, action) for n, action in enumerate(self._actions, 1))
         answer = "".join(self._answer) if self._answer else "".join(self._prose)
         return Reading(
-            self._message(),
+            self._message(actions, answer),
             actions,
             answer.strip(),
             tuple(self._faults),
             self._think and not self._answer,
             reason,
             self._usage,
+            self._defined,
         )
 
     def partial(self) -> Message:
@@ -141,18 +150,41 @@ class Reader:
             self._faults.append(event.message)
         elif isinstance(event, Retracted):
             self._actions.clear()
+            self._prose.clear()  # it belonged to what was taken back (reasoning without its mark)
+        elif isinstance(event, Defined):
+            self._defined[event.name] = event.text
         elif isinstance(event, ThinkOn):
             self._think = True
             self._prose.append(event.text)
             return [("text", event.text)]
         return []
 
-    def _message(self) -> Message:
+    def _identified(self, number: int, action: Action) -> Action:
+        """The action with its id; a call without an id on the wire gets one that is never met again."""
+        id = f"{self._prefix}.{number}"
+        if not action.call_id or action.call_id in self._given:
+            return replace(action, id=id)
+        return replace(action, id=id, call_id="call_" + "".join(c if c.isalnum() else "_" for c in id))
+
+    def _message(self, actions: Sequence[Action], answer: str) -> Message:
         parts: list[Part] = []
         if self._reasoning:
             parts.append(Reasoning("".join(self._reasoning), self._signature))
-        if text := "".join(self._text):
-            parts.append(Text(text))
         # from the parser's reading, so that every call in the history has an action and an outcome
-        parts += [ToolCall(a.call_id, a.wire, a.text) for a in self._actions if a.call_id]
-        return Message("assistant", tuple(parts))
+        calls = [ToolCall(a.call_id, a.wire, _sendable(a.text)) for a in actions if a.call_id]
+        text = "".join(self._text)
+        if not text.strip() and not calls:
+            text = answer  # a `step` of native calls that only thought or answered
+        if text:
+            parts.append(Text(text))
+        return Message("assistant", (*parts, *calls))
+
+
+def _sendable(arguments: str) -> str:
+    """The text of a call's arguments as the model wrote it, where it is an object; what was cut
+    short or is none stands in an object, since servers refuse a history with anything else."""
+    try:
+        whole = isinstance(msgspec.json.decode(arguments or "{}"), dict)
+    except msgspec.MsgspecError:
+        whole = False
+    return arguments if whole else msgspec.json.encode({"not_json": arguments}).decode()

@@ -106,6 +106,9 @@ class ScriptDialect:
         scope = Scope(variables or {}, self._inner)
         return ScriptParser(capabilities, scope, LineReader(self._titles, self._entries), stop=self._stop)
 
+    def names(self, message: str) -> dict[str, str]:
+        return code_variables(message)
+
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         return Grammar(gbnf=gbnf(capabilities))
 

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.dialects.names import tool_names
 from textor.dialects.near import signature
+from textor.dialects.port import Variables
 from textor.dialects.step_parser import ITERATE, StepParser
 from textor.dialects.tools import call_schema, rendered, wire_name
 from textor.errors import UseError
@@ -74,8 +75,11 @@ class Step:
             ToolSpec(ITERATE, "One step: think, then give a command or a response.", _schema(capabilities)),
         )
 
-    def parser(self, capabilities: Catalogue) -> StepParser:
+    def parser(self, capabilities: Catalogue, variables: Variables | None = None) -> StepParser:
         return StepParser(capabilities)
+
+    def names(self, message: str) -> dict[str, str]:
+        return {}
 
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         """The object as a JSON Schema; None for native calls, which the server holds to it."""

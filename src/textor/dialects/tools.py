@@ -19,6 +19,7 @@ from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.dialects.names import tool_names
 from textor.dialects.near import signature
 from textor.dialects.outcomes import media_message, outcome_text
+from textor.dialects.port import Variables
 from textor.dialects.schemas import declared, inlined
 from textor.dialects.tools_parser import ToolsParser
 from textor.messages import Grammar, Message, ToolResult, ToolSpec, said
@@ -69,8 +70,11 @@ class Tools:
         names = tool_names(c.name for c in capabilities)
         return tuple(ToolSpec(names.wire(c.name), c.purpose, declared(c.parameters)) for c in capabilities)
 
-    def parser(self, capabilities: Catalogue) -> ToolsParser:
+    def parser(self, capabilities: Catalogue, variables: Variables | None = None) -> ToolsParser:
         return ToolsParser(capabilities)
+
+    def names(self, message: str) -> dict[str, str]:
+        return {}
 
     def grammar(self, capabilities: Sequence[Capability], request: str = "") -> Grammar | None:
         """One call as a JSON object. None for native calls, which the server holds to their

@@ -31,21 +31,13 @@ class Layout(Protocol):
     def messages(self, state: State, agent: AgentState) -> tuple[Message, ...]: ...
 
 
-def build(
-    layout: Layout,
-    state: State,
-    agent: AgentState,
-    status: str,
-    *,
-    max_tokens: int | None,
-    temperature: float | None = None,
-) -> Context:
+def build(layout: Layout, state: State, agent: AgentState, status: str, max_tokens: int) -> Context:
     """The context of the iteration whose status text this is."""
     messages = layout.messages(state, agent)
     if status and messages:
         last = messages[-1]
         messages = (*messages[:-1], replace(last, parts=(*last.parts, Text("\n\n" + status))))
-    return Context(messages, agent.tools, max_tokens=max_tokens, temperature=temperature)
+    return Context(messages, agent.tools, max_tokens=max_tokens)
 
 
 def render_posted(posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:

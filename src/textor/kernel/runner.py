@@ -28,7 +28,7 @@ from textor.kernel.state import AgentState, State, Work, fold
 from textor.kernel.steps import Now
 from textor.live import Delta
 from textor.messages import Grammar, Message, ProgressChunk, TextChunk, Usage, UsageChunk, WaitChunk
-from textor.values import Blobs, Value
+from textor.values import Blobs, Value, content_of, text_value
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class Runner:
     async def _generate(self, step: Step) -> list[e.Body]:
         agent = self.state.agents[step.agent]
         try:
-            return [await self._read_reply(agent)]
+            return await self._read_reply(agent)
         except ModelError as error:
             return [e.GenerationFailed(agent.id, error.fault, str(error), self._partial(agent.id)[1])]
         except TextorError as error:
@@ -254,24 +254,25 @@ class Runner:
             return [e.SummaryFailed(agent.id, "the summary was not shorter", usage)]
         return [e.Summarised(agent.id, count, message, usage)]
 
-    async def _read_reply(self, agent: AgentState) -> e.GenerationFinished:
+    async def _read_reply(self, agent: AgentState) -> list[e.Body]:
         started = agent.generation
         assert started is not None
         model = self.services.model(agent.model)
-        dialect = self.services.dialect(agent.definition.dialects)
+        dialect = self.services.dialect_of(agent)
         offered = self.services.offered(agent.offered)
         grammar: Grammar | None = None
         if model.grammars:
             grammar = dialect.grammar(tuple(offered), _request(agent))
         layout = self.services.layout(agent.definition.layout)
-        context = build(layout, self.state, agent, started.status, max_tokens=started.reserved.output)
+        context = build(layout, self.state, agent, started.status, started.reserved.output)
         prefix = f"{agent.id}.{started.iteration}"
-        reader = self._reader(agent, Reader(dialect, offered, prefix))
+        variables = {name: self._content(value) for name, value in agent.variables.items()}
+        reader = self._reader(agent, Reader(dialect, offered, prefix, variables))
         finish = ""
         async with aclosing(model.generate(context, grammar=grammar)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, WaitChunk):
-                    reader = self._reader(agent, Reader(dialect, offered, prefix))
+                    reader = self._reader(agent, Reader(dialect, offered, prefix, variables))
                     self._note(e.GenerationWaiting(agent.id, chunk.reason, chunk.seconds))
                 elif isinstance(chunk, ProgressChunk):
                     self.show(agent.id, "progress", chunk.text)
@@ -284,7 +285,7 @@ class Runner:
         usage = reading.usage or self._partial(agent.id)[1]
         if usage.cost is None:
             usage = replace(usage, cost=model.price(usage.input, usage.output, usage.cached))
-        return e.GenerationFinished(
+        finished = e.GenerationFinished(
             agent.id,
             reading.message,
             reading.actions,
@@ -296,6 +297,17 @@ class Runner:
             dialect.order == "serial",
             dialect.final,
         )
+        defined = [
+            e.VariableSet(agent.id, name, text_value(text, self.services.journal.blobs, name=name))
+            for name, text in reading.defined.items()
+        ]
+        return [*defined, finished]
+
+    def _content(self, value: Value) -> str | Value:
+        """A text variable as its text, anything else as it is."""
+        if value.kind != "text":
+            return value
+        return content_of(value, self.services.journal.blobs).decode("utf-8", "replace")
 
     def _reader(self, agent: AgentState, reader: Reader) -> Reader:
         assert agent.generation is not None

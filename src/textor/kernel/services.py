@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from textor.actions import Catalogue
 from textor.capabilities.registry import Registry
 from textor.dialects.port import Dialect
-from textor.events import Body, Event, new_id
+from textor.events import Body, Definition, Event, new_id
 from textor.journal.port import Journal
 from textor.kernel.context import Layout
 from textor.kernel.gate import Policy
@@ -26,7 +26,7 @@ class Services:
     journal: Journal
     registry: Registry
     model: Callable[[str], Model]
-    dialect: Callable[[Sequence[str]], Dialect]
+    dialect: Callable[[Definition, bool], Dialect]  #: (agent type, whether calls are native)
     layout: Callable[[str], Layout]
     found: Callable[[AgentState, str], str]  #: what else it may call or use for this message
     policy: Policy
@@ -38,6 +38,10 @@ class Services:
 
     def event(self, body: Body) -> Event:
         return Event(body, self.new_id(), self.clock())
+
+    def dialect_of(self, agent: AgentState) -> Dialect:
+        """The dialect as it was taught: native calls where functions were declared."""
+        return self.dialect(agent.definition, bool(agent.tools))
 
     def offered(self, names: Sequence[str]) -> Catalogue:
         return self.registry.catalogue(names)

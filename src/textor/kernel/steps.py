@@ -14,7 +14,7 @@ from textor.kernel.decide import Step
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, Owed, State, Work, trail_of
 from textor.messages import Message, Text, ToolResult, Usage, said
-from textor.values import Value, free_name, head, merge_labels, references
+from textor.values import MEDIA, Value, head, merge_labels, named, references, text_value
 
 #: Replies in a row that neither act nor answer, before the turn ends.
 MOST_NUDGES = 1
@@ -46,12 +46,13 @@ class Now:
     def _deliver(self, agent: AgentState) -> list[e.Body]:
         ids = tuple(id for id, _ in agent.inbox)
         values = [v for _, posted in agent.inbox for v in posted.values]
-        named = _named(values, agent)
-        message = render_posted((posted for _, posted in agent.inbox), agent.caller, named)
+        known = named(values, agent.variables)
+        kept_values = [*known, *self._code(agent)]
+        message = render_posted((posted for _, posted in agent.inbox), agent.caller, kept_values)
         found = self.services.found(agent, message.text)
         if found:
             message = replace(message, parts=(*message.parts, Text(found)))
-        kept = [e.VariableSet(agent.id, value.name, value) for value in named]
+        kept = [e.VariableSet(agent.id, value.name, value) for value in kept_values]
         return [*kept, e.MessagesDelivered(agent.id, ids, message)]
 
     def _begin(self, agent: AgentState) -> list[e.Body]:
@@ -65,6 +66,13 @@ class Now:
         if reserved is None:
             return [self._limit(agent, "tokens")]
         return [e.GenerationStarted(agent.id, agent.iterations + 1, agent.model, status, reserved)]
+
+    def _code(self, agent: AgentState) -> list[Value]:
+        """The variables that the messages make in this agent's dialect."""
+        blobs = self.services.journal.blobs
+        dialect = self.services.dialect_of(agent)
+        texts = [dialect.names(posted.text) for _, posted in agent.inbox]
+        return [text_value(text, blobs, name=name) for found in texts for name, text in found.items()]
 
     def _report(self, owed: Owed, key: str) -> e.Body:
         """Bring a reply or a question to a caller who was not waiting for it."""
@@ -122,12 +130,16 @@ class Now:
         assert agent.reply is not None
         assert agent.turn is not None
         pairs = [(w.action, w.outcome) for w in agent.work if w.outcome is not None]
-        dialect = self.services.dialect(agent.definition.dialects)
+        dialect = self.services.dialect_of(agent)
         messages = list(dialect.render(pairs))
         ending = self._ending(agent)
-        named = _named([v for _, outcome in pairs for v in outcome.values if _lasting(v)], agent)
-        kept: list[e.Body] = [e.VariableSet(agent.id, value.name, value) for value in named]
-        lines = [f"[kept as ${value.name}: {head(value)}]" for value in named]
+        lasting = [v for _, outcome in pairs for v in outcome.values if v.name or v.kind in MEDIA]
+        known = named(lasting, agent.variables)
+        kept: list[e.Body] = [e.VariableSet(agent.id, value.name, value) for value in known]
+        if "script" in agent.definition.dialects and pairs:
+            last = text_value(pairs[-1][1].text, self.services.journal.blobs, name="last")
+            kept.append(e.VariableSet(agent.id, "last", last))
+        lines = [f"[kept as ${value.name}: {head(value)}]" for value in known]
         notices = list(agent.reply.faults)
         if ending is None and (loop := self._loop(agent)):
             if agent.turn.warned:
@@ -206,23 +218,6 @@ class Now:
 
     def _finished(self, agent: AgentState, work: Work, outcome: Outcome) -> e.Body:
         return e.ActionFinished(agent.id, work.action.id, outcome)
-
-
-def _lasting(value: Value) -> bool:
-    """Media and named values become variables; a big text is found by its handle."""
-    return bool(value.name) or value.kind in ("image", "audio", "video", "file")
-
-
-def _named(values: Iterable[Value], agent: AgentState) -> list[Value]:
-    """The values under names that are free with this agent; the same content keeps its name."""
-    taken = dict(agent.variables)
-    named: list[Value] = []
-    for value in values:
-        known = next((n for n, v in taken.items() if v.handle == value.handle), "")
-        name = known or free_name(value.name or f"{value.kind}_1", taken)
-        taken[name] = value
-        named.append(replace(value, name=name))
-    return named
 
 
 def achieved(agent: AgentState) -> str:
