@@ -20,7 +20,7 @@ class MixedParser:
 
     @property
     def done(self) -> bool:
-        return self._text.done
+        return False  # a native call may still come after the text
 
     def feed(self, text: str) -> Sequence[ParseEvent]:
         return self._text.feed(text)
