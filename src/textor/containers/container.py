@@ -1,0 +1,220 @@
+"""One container of an agent, alive: its output as it comes, its input, its end said once.
+
+The output is read from an attached connection, which gives every byte at once and unchanged. When
+that breaks (the engine was stopped, Textor crashed) the engine's log takes its place: what was
+received before is passed over by count, so nothing is lost and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+from textor.capabilities.processes import KEEP, Tape
+from textor.containers.buffers import Buffer
+from textor.containers.client import EngineError, EngineGone, Missing, Stream
+from textor.containers.engine import Engine, State, output_of, until_back
+from textor.containers.wishes import MASK
+from textor.errors import CapabilityError
+from textor.values import clean_text
+
+Status = Literal["initializing", "running", "finished"]
+
+#: Unread bytes above which a container is paused, as a full pipe stops who writes into it.
+FULL = 16 << 20
+
+
+@dataclass(frozen=True)
+class Final:
+    """How a container ended. `exit_status` None: it cannot be known any more."""
+
+    exit_status: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        status = "" if self.exit_status is None else f"exit status {self.exit_status}"
+        return "; ".join(part for part in (status, self.reason) if part) or "it is gone"
+
+
+@dataclass
+class About:
+    """What was asked for, kept as labels on the container itself."""
+
+    name: str
+    description: str = ""
+    agent: str = ""
+    environment: dict[str, str] = field(default_factory=dict)  #: secrets masked
+    volumes: list[str] = field(default_factory=list)
+    ports: list[str] = field(default_factory=list)
+    timeout: int = 0  #: milliseconds; 0 for a long-lived one
+
+
+class Container:
+    """A container that this process follows. Made by the provider; `begin` starts following."""
+
+    def __init__(self, engine: Engine, id: str, session: str, key: str, about: About) -> None:
+        self.engine = engine
+        self.id = id
+        self.session = session
+        self.key = key
+        self.about = about
+        self.status: Status = "initializing"
+        self.final: Final | None = None
+        self.output = {1: Buffer(), 2: Buffer()}
+        self.tape = Tape(KEEP)  #: both together, of a short-lived one, which nobody reads on the way
+        self.secrets: list[str] = []  #: texts of its environment that are not to be shown
+        self.said = False  #: whether somebody was told the final state
+        self.stopping = ""  #: why we stop it, for the final state
+        self._ended = asyncio.Event()
+        self._news = asyncio.Event()
+        self._attached: Stream | None = None
+        self._paused = False
+        self._following: asyncio.Task[None] | None = None
+
+    # -- following -------------------------------------------------------------------------
+
+    async def begin(self, state: State) -> None:
+        """Attach to it, start it when it was only created, and follow it from now on.
+
+        Raises `EngineError` when it cannot be started; it is not followed then.
+        """
+        if state.status == "created":
+            self._attached = await self.engine.attach(self.id, stdin=not self.about.timeout)
+            try:
+                await self.engine.start(self.id)
+            except BaseException:
+                self._attached.close()
+                raise
+        self._paused = state.status == "paused"
+        self.status = "running"
+        self._following = asyncio.create_task(self._follow(), name=f"container {self.about.name}")
+
+    async def _follow(self) -> None:
+        broken = True  # whether something may have come that we did not receive
+        try:
+            if self._attached is not None:
+                with contextlib.suppress(EngineGone):
+                    await self._receive(self._attached)
+                    broken = False
+            while self.final is None:
+                try:
+                    await (self._catch_up() if broken else self.engine.wait(self.id))
+                    state = await self.engine.inspect(self.id)
+                    if not state.running:
+                        self._end(Final(state.exit_status, self._reason(state)))
+                except EngineGone:
+                    broken = True
+                    await until_back(self.engine)
+        except Missing:
+            self._end(Final(None, "the container is gone: it was removed from the engine"))
+        except EngineError as error:
+            self._end(Final(None, str(error)))
+
+    async def _catch_up(self) -> None:
+        """Receive from the log what is new in it, until the container ends."""
+        log = await self.engine.logs(self.id, follow=True)
+        try:
+            passed = {1: 0, 2: 0}
+            async for stream, data in output_of(log):
+                known = min(max(0, self.output[stream].total - passed[stream]), len(data))
+                passed[stream] += len(data)
+                await self._take_in(stream, data[known:])
+        finally:
+            log.close()
+
+    async def _receive(self, stream: Stream) -> None:
+        async for number, data in output_of(stream):
+            await self._take_in(number, data)
+
+    async def _take_in(self, number: int, data: bytes) -> None:
+        if not data:
+            return
+        if self.about.timeout:
+            self.output[number].total += len(data)
+            self.tape.add(data)
+            return
+        self.output[number].add(data)
+        self._news.set()
+        if not self._paused and len(self.output[number]) > FULL:
+            self._paused = True
+            await self.engine.pause(self.id)
+
+    def _reason(self, state: State) -> str:
+        if state.out_of_memory:
+            return "stopped: it used more memory than it may"
+        return self.stopping or state.error
+
+    def _end(self, final: Final) -> None:
+        self.final = final
+        self.status = "finished"
+        self._ended.set()
+        self._news.set()
+
+    def shown(self, text: str) -> str:
+        """`text` as it can be stored and shown, without the secrets of its environment."""
+        for secret in self.secrets:
+            text = text.replace(secret, MASK)
+        return clean_text(text)
+
+    # -- what an agent does with it -----------------------------------------------------------
+
+    async def read(self, number: int, most: int, patience: float) -> str:
+        """At most `most` bytes of a stream; waits up to `patience` seconds for the first."""
+        buffer = self.output[number]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while not len(buffer) and self.final is None:
+                    self._news.clear()
+                    await self._news.wait()
+        text = buffer.take(most, ended=self.final is not None)
+        await self._go_on()
+        return text
+
+    async def _go_on(self) -> None:
+        if self._paused and all(len(buffer) <= FULL // 2 for buffer in self.output.values()):
+            self._paused = False
+            await self.engine.unpause(self.id)
+
+    async def write(self, data: bytes) -> None:
+        """Hand input to its program. `CapabilityError` when it takes none or has ended."""
+        if self.about.timeout:
+            raise CapabilityError(f"{self.about.name} was started with a timeout, so it takes no input.")
+        if self.final is not None:
+            raise CapabilityError(f"{self.about.name} has ended ({self.final}), so it takes no input.")
+        if self._attached is None:
+            self._attached = await self.engine.attach(self.id, stdin=True, output=False)
+        try:
+            await self._attached.send(data)
+        except EngineGone:
+            self._attached = None
+            raise
+
+    async def ended(self, patience: float | None) -> Final | None:
+        """Its final state, when it is there within so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._ended.wait()
+        return self.final
+
+    async def stop(self, why: str, *, grace: int = 2) -> Final:
+        """End it: asked first, killed after `grace` seconds. Its final state."""
+        if self.final is None:
+            self.stopping = why
+            with contextlib.suppress(Missing):  # the follower finds that out as well
+                if self._paused:
+                    self._paused = False
+                    await self.engine.unpause(self.id)
+                await self.engine.stop(self.id, grace)
+            await self._ended.wait()
+        assert self.final is not None
+        return self.final
+
+    async def close(self) -> None:
+        """Follow it no longer; the container itself is left as it is."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        if self._attached is not None:
+            self._attached.close()
