@@ -23,7 +23,12 @@ CATALOGUE = Catalogue(
         capability("python", "code", code="string"),
         capability("speak", "text", returns=False, text="string"),
         capability(
-            "files.write", "path", "text", path="string", text="string", append={"type": "boolean", "default": False}
+            "files.write",
+            "path",
+            "text",
+            path="string",
+            text="string",
+            append={"type": "boolean", "default": False},
         ),
         capability("wait", "seconds", seconds="number"),
         capability(

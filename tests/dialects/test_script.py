@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 from script_machine import CATALOGUE, Read, read
 
+from textor.actions import Action, Outcome
 from textor.dialects import dialect
 from textor.dialects.script import ScriptDialect, code_variables
+from textor.messages import CallChunk
 from textor.values import Value
 
 
@@ -238,14 +240,14 @@ def test_code_variables() -> None:
         ("!SEARCH<!|5|!>", "query: should be a string"),
         ('!SEARCH<!|"a", sites=[1, }|!>', "is neither JSON nor a Python list"),
         ('!SEARCH<!|f"a{x}"|!>', "Strings are not filled in: join with +."),
-        ('!SEARCH<!|, 3|!>', "an argument is missing here"),
+        ("!SEARCH<!|, 3|!>", "an argument is missing here"),
         ('!SEARCH<!|"a" +|!>', "a value is missing here"),
         ("!BASH<!|do !BASH<!|ls|!>|!>", "a call begins inside the arguments"),
         ("!BASH<!|```\nls\n```|!>", "a code fence is no argument. Write it as a block"),
         ('!SEARCH<!|"a"; 3|!>', "where it ends is not certain"),
         ("!SEARCH<!|[1] 3|!>", "where a comma, + or |!> must stand"),
     ],
-)  # fmt: skip
+)
 def test_near_misses_are_explained(written: str, said: str) -> None:  # R11
     found = run(written)
     assert not found.called
@@ -289,6 +291,14 @@ def test_quoted_text_never_acts() -> None:  # R1, R2
     assert not found.faults
 
 
+def test_a_call_that_is_only_in_a_code_fence_is_told() -> None:
+    found = run('I look:\n```\n!BASH<!|"ls"|!>\n```\n')
+    assert not found.called
+    assert "Line 2, column 1: what stands in a code fence is quoted" in found.faults[0]
+    assert not run('Like so:\n```\nfoo !BASH<!|"ls"|!>\n!NONE<!||!>```').faults
+    assert not run('```\n!BASH<!|"ls"|!>\n```\n!BASH<!|"a"|!>').faults
+
+
 def test_reasoning_is_no_prose() -> None:
     assert run("<think>hm</think>Yes.").prose == "Yes."
 
@@ -310,8 +320,6 @@ def test_prose_stays_prose(text: str) -> None:  # R20
 
 
 def test_native_calls_are_explained() -> None:
-    from textor.messages import CallChunk
-
     parser = ScriptDialect().parser(CATALOGUE)
     (miss,) = parser.feed_call(CallChunk(0, name="bash"))
     assert "Write !BASH<!|code: string|!>" in miss.message  # type: ignore[union-attr]
@@ -337,3 +345,30 @@ def test_going_on_after_a_call_can_be_chosen() -> None:
         assert found.places == [(1, 1), (3, 1), (5, 1)]
         assert len(found.misses) == 1
         assert not found.done
+
+
+# -- what is shown and taught --------------------------------------------------------------
+
+
+def test_results_are_shown_by_name() -> None:
+    done, failed = Action("1", "files.write", {"path": "a"}), Action("2", "now")
+    (message,) = ScriptDialect().render(
+        [(done, Outcome("done", "5 bytes")), (failed, Outcome.failed("no clock"))]
+    )
+    assert message.role == "user"
+    assert message.text == "!FILES-WRITE ->\n5 bytes\n\n!NOW ->\nFailed: no clock"
+    assert ScriptDialect().render([]) == ()
+
+
+def test_what_is_taught_is_what_is_read() -> None:
+    text = ScriptDialect().teach(list(CATALOGUE))
+    assert "!FILES-WRITE<!|path: string, text: string, append?: boolean = False|!>: Does files.write." in text
+    example = text[text.index("!BASH<!|") : text.index("END|!>") + len("END|!>")]
+    assert run(example).called == [("bash", {"code": 'echo "hello"'})]
+
+
+def test_what_is_written() -> None:
+    action = Action("", "files.write", {"path": "a.txt", "text": 'END "x"\n'})
+    known = ScriptDialect().write([action], list(CATALOGUE))
+    assert known == '!FILES-WRITE<!|"a.txt", <<END2\nEND "x"\n\nEND2|!>'
+    assert ScriptDialect().write([action]).startswith('!FILES-WRITE<!|path="a.txt", text=<<END2\n')

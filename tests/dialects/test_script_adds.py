@@ -55,7 +55,8 @@ def test_a_call_in_a_section_is_its_text_and_is_explained() -> None:
 
 
 def test_a_title_that_is_quoted_or_not_alone_is_prose() -> None:
-    text = "`UPDATE MEMORY`\n> UPDATE MEMORY\n```\nUPDATE MEMORY\n```\nthe UPDATE MEMORY\n<think>\nUPDATE MEMORY\nx</think>"
+    text = "`UPDATE MEMORY`\n> UPDATE MEMORY\n```\nUPDATE MEMORY\n```\nthe UPDATE MEMORY\n"
+    text += "<think>\nUPDATE MEMORY\nx</think>"
     found = run(TITLED, text)
     assert not found.actions
     assert found.prose.startswith("`UPDATE MEMORY`\n")

@@ -13,21 +13,85 @@ from textor.values import Json
 
 #: The marks of this and of all other dialects, and what is near them.
 MARKS = [
-    "<!|", "|!>", "|", "!", "<", ">", '"', "'", '"""', "'''", "\\", "\n", "\r\n", "\n\n", " ", ",", "+", "=", ":=", ":",
-    "!BASH<!|", '!BASH<!|"ls"|!>', "!SEARCH<!|", "!PRINT<!|", "BASH<!|", "name := <!|", "<<END\n", "\nEND", "END|!>",
-    "\nEND\n|!>", "END2", "```", "```python\n", "\n```\n", "~~~", "`", "<think>", "</think>", "<code>", "</code>",
-    "<actions>", "</actions>", "<![CDATA[", "]]>", "<tool_call>", "</parameter>", "<Image|", "|Image>", "{", "}", "[",
-    "]", "(", ")", "True", "None", "x", "name", "-1.5e3", "1e+5", "code=", "r", "# UPDATE MEMORY\n", "> ", "é😀",
-]  # fmt: skip
+    "<!|",
+    "|!>",
+    "|",
+    "!",
+    "<",
+    ">",
+    '"',
+    "'",
+    '"""',
+    "'''",
+    "\\",
+    "\n",
+    "\r\n",
+    "\n\n",
+    " ",
+    ",",
+    "+",
+    "=",
+    ":=",
+    ":",
+    "!BASH<!|",
+    '!BASH<!|"ls"|!>',
+    "!SEARCH<!|",
+    "!PRINT<!|",
+    "BASH<!|",
+    "name := <!|",
+    "<<END\n",
+    "\nEND",
+    "END|!>",
+    "\nEND\n|!>",
+    "END2",
+    "```",
+    "```python\n",
+    "\n```\n",
+    "~~~",
+    "`",
+    "<think>",
+    "</think>",
+    "<code>",
+    "</code>",
+    "<actions>",
+    "</actions>",
+    "<![CDATA[",
+    "]]>",
+    "<tool_call>",
+    "</parameter>",
+    "<Image|",
+    "|Image>",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "True",
+    "None",
+    "x",
+    "name",
+    "-1.5e3",
+    "1e+5",
+    "code=",
+    "r",
+    "# UPDATE MEMORY\n",
+    "> ",
+    "é😀",
+]
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 sendable = st.text(characters)
 hostile = st.lists(st.sampled_from(MARKS) | st.text(characters, max_size=3), max_size=25).map("".join)
 payload = sendable | hostile
 json_data = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats(allow_nan=False, allow_infinity=False) | payload,
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | payload,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(payload, inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 FREE = Catalogue(
     [

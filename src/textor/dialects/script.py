@@ -22,7 +22,7 @@ from typing import Literal
 
 from textor.actions import Action, Capability, Catalogue, Outcome
 from textor.arguments import ArgumentError, Problem, convert, positional, types_of
-from textor.dialects.fences import Fences
+from textor.dialects.fences import Fences, Piece
 from textor.dialects.names import script_names
 from textor.dialects.near import Lines, unknown_name
 from textor.dialects.outcomes import media_message, outcome_text
@@ -60,6 +60,7 @@ _HEAD = re.compile(
     r"[ \t]{0,4}(?:(?P<sign>=:|=|:)[ \t]{0,4})?(?P<name>[\w.-]{0,64})(?P<mark>[ \t]{0,2}!)?", re.ASCII
 )
 _HEAD_LENGTH = 80
+_FENCED = re.compile(r"!([\w.-]{1,64})<!\|", re.ASCII)
 _TEXT = Signature(("text",), "text")
 
 
@@ -189,6 +190,9 @@ class ScriptParser:
         self._held = ""  # prose that may be the head of a call
         self._held_end = 0  # its end in the reply
         self._call: _Call | None = None
+        self._fenced = ""  # how the text in a code fence begins
+        self._fenced_at = 0
+        self._beside: NearMiss | None = None  # told at the end when there was no call
         self._count = 0
         self._done = False
         self._events: list[ParseEvent] = []
@@ -227,6 +231,8 @@ class ScriptParser:
         self._read()
         self._release(len(self._held))
         self._settle(*self._sections.close())
+        if self._beside is not None and not self._count:
+            self._events.append(self._beside)
         return self._events
 
     # -- prose and marks -------------------------------------------------------------------
@@ -248,6 +254,9 @@ class ScriptParser:
             if piece.zone == "mark" and not self._sections.inside:
                 if not self._mark(at):
                     return
+            elif piece.zone == "fence":
+                self._release(len(self._held))
+                self._fence(piece, at)
             elif piece.zone == "prose":
                 self._held += piece.text
                 self._held_end = at + len(piece.text)
@@ -256,6 +265,18 @@ class ScriptParser:
             else:
                 self._release(len(self._held))
                 self._settle(*self._sections.feed(piece.text, piece.zone, at))
+
+    def _fence(self, piece: Piece, at: int) -> None:
+        """A call alone in a code fence was probably meant; it is told when there is no other."""
+        if piece.edge == "open":
+            self._fenced, self._fenced_at = "", at
+        elif not piece.edge and len(self._fenced) < _HEAD_LENGTH:
+            self._fenced = (self._fenced + piece.text).lstrip()[:_HEAD_LENGTH]
+        elif piece.edge and (found := _FENCED.match(self._fenced)) and self._names.name(found[1]):
+            line, column = self._lines.at(self._fenced_at)
+            what = f"what stands in a code fence is quoted and was not run. Write !{self._shown(found[1])}"
+            self._beside = NearMiss(f"Line {line}, column {column}: {what} outside of it.", line, column)
+        self._settle(*self._sections.feed(piece.text, piece.zone, at))
 
     def _release(self, count: int) -> None:
         """So much of what is held back is prose for certain."""

@@ -49,7 +49,8 @@ def _example(capabilities: Sequence[Capability]) -> str:
     fitting = [c for c in capabilities if len(_texts(c)) == 1 == len(c.parameters.get("properties") or {})]
     by_code = sorted(fitting, key=lambda c: "execute" not in c.effects)
     name = names.wire(by_code[0].name) if by_code else "PYTHON"
-    return f'!{name}<!|<<{LABEL}\nprint("hello")\n{LABEL}|!>'
+    code = 'print("hello")' if "PYTHON" in name else 'echo "hello"'
+    return f"!{name}<!|<<{LABEL}\n{code}\n{LABEL}|!>"
 
 
 def _texts(capability: Capability) -> list[str]:
@@ -99,9 +100,11 @@ def argument(value: Json) -> str:
 
 # -- the grammar ---------------------------------------------------------------------------
 
-#: A block's lines do not begin with its label.
-_RULES = f"""root ::= prose call?
-prose ::= ([^<] | "<" [^!])*
+#: An answer holds no call; before a call nothing is quoted; a block's lines do not begin with
+#: its label.
+_ANSWER = 'answer ::= ([^<] | "<" [^!])*\n'
+_RULES = f"""root ::= thought call | answer
+thought ::= [^<>`~[]*
 string ::= "\\"" ([^"\\\\\\x00-\\x1f] | "\\\\" ["\\\\nt])* "\\""
 block ::= "<<{LABEL}\\n" (line "\\n")* "{LABEL}"
 line ::= ([^E\\n] [^\\n]* | "E" ([^N\\n] [^\\n]* | "N" ([^D\\n] [^\\n]*)?)?)?
@@ -118,8 +121,8 @@ def gbnf(capabilities: Sequence[Capability]) -> str:
         for c in capabilities
     ]  # fmt: skip
     if not calls:
-        return _RULES.splitlines()[0].replace(" call?", "") + "\nprose ::= [^\\x00]*\n"
-    return _RULES + f"call ::= {choice(calls)}\n" + JSON_RULES
+        return "root ::= answer\n" + _ANSWER
+    return _RULES + _ANSWER + f"call ::= {choice(calls)}\n" + JSON_RULES
 
 
 def _slots(capability: Capability) -> str:
