@@ -41,6 +41,7 @@ class Capability(msgspec.Struct, frozen=True):
     provider: str = ""
     cancellable: bool = True  #: its provider ends it for certain when it is cancelled
     sandboxed: bool = False  #: what it executes runs in a sandbox without network, over the workspace
+    outside: bool = False  #: it acts outside the workspace, whatever its arguments say
     returns: bool = True  #: False: its outcome is of no interest to the model (say, `speak`)
     ends_turn: bool = False  #: True: a done outcome is the agent's reply (`respond`)
 

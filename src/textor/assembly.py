@@ -12,8 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from textor import events as e
+from textor.agent_types import AgentTypes, agents_provider, callable_section
 from textor.capabilities.port import Provider
 from textor.capabilities.registry import Registry
 from textor.config import Config
@@ -116,9 +118,15 @@ def _script(titles: tuple[tuple[str, str], ...], rules: tuple[PatternRule, ...])
 
 
 def new_agent(
-    services: Services, name: str, definition: Definition, model: str, caller: str = ""
+    services: Services,
+    name: str,
+    definition: Definition,
+    model: str,
+    caller: str = "",
+    types: AgentTypes | None = None,
 ) -> e.AgentCreated:
-    """The event that makes an agent: its prefix as it will be sent, what it is offered.
+    """The event that makes an agent: its prefix as it will be sent, what it is offered. Its prompt
+    is told which of the `types` it can call.
 
     Raises `TextorError` when its model, layout or dialect cannot be had.
     """
@@ -127,7 +135,14 @@ def new_agent(
     offered = services.registry.catalogue(definition.capabilities)
     dialect = services.dialect(definition, processor.native_tools)
     capabilities = tuple(offered)
-    prefix = services.layout(definition.layout).prefix(definition, dialect, capabilities)
+    told = definition
+    if (
+        types is not None
+        and "call" in offered
+        and (section := callable_section(types.callable_by(definition)))
+    ):
+        told = replace(definition, prompt=f"{definition.prompt}\n\n{section}")
+    prefix = services.layout(definition.layout).prefix(told, dialect, capabilities)
     tools = dialect.declare(capabilities)
     return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names, room)
 
@@ -187,7 +202,8 @@ class Machine:
         if definition is None:
             definition = self.definition(agent or self.default_agent(model), workspace)
         chosen = model_for(self.config, definition, model)
-        main = new_agent(self.services, "main", definition, chosen)
+        types = AgentTypes(agent_folders(workspace, self.config.agents), {})
+        main = new_agent(self.services, "main", definition, chosen, types=types)
         created = e.SessionCreated(
             str(workspace), policy, limits or self.config.limits, title or _title(text), attended
         )
@@ -287,13 +303,18 @@ async def make_services(
     ratio = config.context.ratio
     services = Services(journal, registry, models, dialect_of, layout_of, found, rule, ratio, clock)
 
+    def types(scope: Scope) -> AgentTypes:
+        return AgentTypes(agent_folders(scope.workspace, config.agents), scope.state.stored)
+
     def load(type: str, scope: Scope) -> Definition:
-        return load_definition(type, agent_folders(scope.workspace, config.agents))
+        return types(scope).load(type)
 
-    def make(name: str, definition: Definition, caller: str) -> e.AgentCreated:
-        return new_agent(services, name, definition, model_for(config, definition), caller)
+    def make(name: str, definition: Definition, scope: Scope) -> e.AgentCreated:
+        model = model_for(config, definition)
+        return new_agent(services, name, definition, model, scope.agent, types(scope))
 
-    for provider in (*providers, tree_provider(load, make)):
+    agents = agents_provider(services, types, make, config.agents)
+    for provider in (*providers, tree_provider(load, make), agents):
         await registry.add(provider)
     return services
 

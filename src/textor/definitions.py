@@ -24,7 +24,7 @@ from msgspec import Meta
 
 from textor import explain
 from textor.errors import DefinitionError
-from textor.events import Definition, Limits
+from textor.events import Definition, Limits, PatternRule
 from textor.messages import Message, said
 
 #: The agent types that come with Textor.
@@ -47,9 +47,12 @@ MIXES: tuple[set[str], ...] = (
     {"tools", "xml"},
 )
 
-_NAME = re.compile(r"^[a-z][a-z0-9_-]{0,63}$")
+_TYPE = r"^[a-z][a-z0-9_-]{0,63}$"
+_TYPE_OR_ALL = r"^(\*|[a-z][a-z0-9_-]{0,63})$"
+_NAME = re.compile(_TYPE)
 _PATTERN = r"^[A-Za-z*][A-Za-z0-9_.*-]*$"
 explain.PATTERNS[_PATTERN] = 'the name of a capability or a pattern such as "files.*"'
+explain.PATTERNS[_TYPE_OR_ALL] = 'the name of an agent type, or "*" for all'
 
 
 class _Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,6 +73,9 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layout: Layout = "stable"
     limits: _Limits = _Limits()
     examples: tuple[dict[str, str], ...] = ()
+    titles: dict[str, str] = {}
+    patterns: tuple[PatternRule, ...] = ()
+    agents: tuple[Annotated[str, Meta(pattern=_TYPE_OR_ALL)], ...] = ()
     review: bool = False
 
 
@@ -139,8 +145,11 @@ def read_definition(path: Path) -> Definition:
     return parse_definition(text, path)
 
 
-def parse_definition(text: str, path: Path) -> Definition:
-    """The agent type in a text; `path` gives its name and stands in sentences."""
+def parse_definition(text: str, path: Path | None = None) -> Definition:
+    """The agent type in a text; `path` gives its name and stands in sentences. Without a path the
+    text must say its name."""
+    if path is None:
+        path = Path(f"{_name_in(text)}.md")
     head, body = _parts(text, path)
     data = _yaml(head, path)
     fault = explain.find_fault(data, _FrontMatter)
@@ -156,6 +165,7 @@ def parse_definition(text: str, path: Path) -> Definition:
             " in small letters, digits, - and _."
         )
     _check_dialects(front.dialects, path, head)
+    _check_script(front, path, head)
     return Definition(
         type=name,
         purpose=" ".join(front.purpose.split()),
@@ -166,8 +176,29 @@ def parse_definition(text: str, path: Path) -> Definition:
         limits=Limits(**{f: getattr(front.limits, f) for f in _Limits.__struct_fields__}),
         examples=tuple(_examples(front.examples, path, head)),
         prompt=body.strip(),
+        titles=front.titles,
+        patterns=front.patterns,
+        agents=front.agents,
         review=front.review,
     )
+
+
+def _name_in(text: str) -> str:
+    """The name that a text gives itself. Raises `DefinitionError` when it gives none."""
+    path = Path("the agent type")
+    name = _yaml(_parts(text, path)[0], path).get("name")
+    if isinstance(name, str) and _NAME.match(name):
+        return name
+    said = "has no name" if name is None else f"has the name {str(name)[:80]!r}"
+    raise DefinitionError(
+        f"The agent type {said}; its front matter must begin with `---` and hold a line such as"
+        " `name: wiki-reader`, in small letters, digits, - and _."
+    )
+
+
+def key_place(text: str, key: str, path: Path) -> str:
+    """Where a key stands in the text of an agent type, for a sentence: "coder.md, line 4"."""
+    return _place(path, _parts(text, path)[0], (key,))
 
 
 def _parts(text: str, path: Path) -> tuple[str, str]:
@@ -214,6 +245,15 @@ def _check_dialects(dialects: tuple[str, ...], path: Path, head: str) -> None:
         f"{_place(path, head, ('dialects',))}: dialects is {list(dialects)};"
         " allowed are one of script, xml, step, tools and plan, or tools with one of script and xml."
     )
+
+
+def _check_script(front: _FrontMatter, path: Path, head: str) -> None:
+    """Titles and patterns are read by `script` alone."""
+    for key in ("titles", "patterns"):
+        if getattr(front, key) and "script" not in front.dialects:
+            raise DefinitionError(
+                f"{_place(path, head, (key,))}: {key} belong to the dialect script; dialects must name it."
+            )
 
 
 def _examples(examples: tuple[dict[str, str], ...], path: Path, head: str) -> Iterator[Message]:

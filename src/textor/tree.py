@@ -27,8 +27,8 @@ from textor.values import Json, references
 
 #: (type, session state, workspace) -> definition; raises `TextorError` with the nearest type
 Load = Callable[[str, Scope], Definition]
-#: (name, definition, caller) -> the event that makes the agent
-Make = Callable[[str, Definition, str], e.AgentCreated]
+#: (name, definition, the caller's action) -> the event that makes the agent
+Make = Callable[[str, Definition, Scope], e.AgentCreated]
 
 CALL = Capability(
     "call",
@@ -150,7 +150,7 @@ class Tree:
                     f"This session already has {most} agents, as many as its budget allows.",
                     "Go on with those that are there.",
                 )
-            await scope.post(self._make(child, definition, scope.agent), f"agent {child}")
+            await scope.post(self._make(child, definition, scope), f"agent {child}")
             await scope.until(lambda state: state.agents.get(child))
 
     async def _next(self, scope: Scope, child: str) -> Outcome:

@@ -21,7 +21,7 @@ Place = Literal["workspace", "host"]
 def place(action: Action, capability: Capability, workspace: Path) -> Place:
     """`"workspace"` when all that the action names by path lies inside, and all that it executes
     runs in a sandbox; else `"host"`. Reads the file system (links), changes nothing."""
-    if "execute" in capability.effects and not capability.sandboxed:
+    if capability.outside or ("execute" in capability.effects and not capability.sandboxed):
         return "host"
     outside: list[str] = []
 
