@@ -13,7 +13,7 @@ from server_parts import ended, machine, served, until
 from server_web import ask
 
 from textor.assembly import Machine
-from textor.server.guard import Guard, host_name
+from textor.guard import Guard, host_name
 from textor.testing import ScriptedModel
 
 MODEL = "scripted:model"

@@ -35,8 +35,8 @@ import textor
 from textor.assembly import model_for
 from textor.errors import JournalError, TextorError, UseError
 from textor.events import to_json
+from textor.guard import LOOPBACK, Guard, bearer, holds_token, problem
 from textor.server import commands
-from textor.server.guard import LOOPBACK, Guard, bearer, holds_token, problem
 from textor.server.stream import Early, stream
 
 if TYPE_CHECKING:

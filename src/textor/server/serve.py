@@ -18,8 +18,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from textor.errors import UseError
+from textor.guard import LOOPBACK
 from textor.server.app import create_app
-from textor.server.guard import LOOPBACK
 from textor.server.token import load_token
 
 if TYPE_CHECKING:

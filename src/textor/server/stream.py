@@ -26,8 +26,8 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from textor.errors import TextorError
 from textor.events import to_json
+from textor.guard import holds_token
 from textor.live import Delta, Hub
-from textor.server.guard import holds_token
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
