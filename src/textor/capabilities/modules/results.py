@@ -41,9 +41,12 @@ def outcome_of(result: CallToolResult, tool: Tool, scope: Scope, labels: Labels)
             data = None
     made = text_outcome("\n".join(reader.texts), scope)
     values = (*(msgspec.structs.replace(value, labels=labels) for value in made.values), *reader.values)
+    status = data.get("exit_status") if isinstance(data, dict) else None
+    status = status if type(status) is int else None
     if not result.is_error:
-        return Outcome("done", made.text, values, data, labels=labels)
-    return Outcome("failed", made.text or "The tool failed and did not say why.", values, data, labels=labels)
+        return Outcome("done", made.text, values, data, status, labels=labels)
+    text = made.text or "The tool failed and did not say why."
+    return Outcome("failed", text, values, data, status, labels=labels)
 
 
 class _Reader:

@@ -14,13 +14,16 @@ from typing import Any
 
 import msgspec
 
-from textor.actions import Capability, Effect, Repeat
+from textor.actions import EFFECTS, Capability, Effect, Repeat
 from textor.capabilities.modules.spec import ModuleSpec
 from textor.values import Json, clean_text
 
 LONGEST_NAME = 48  #: characters of the part behind the dot
 BIGGEST_SCHEMA = 200_000  #: characters of JSON
 LONGEST_PURPOSE = 4_000
+
+#: Where a tool may say its effects in the words of Textor.
+OWN_WORDS = "textor/effects"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -119,7 +122,7 @@ def _tool(tool: dict[str, Any], spec: ModuleSpec, taken: dict[str, Tool]) -> Too
         name=capability_name(spec.name, wire, taken),
         purpose=clean_text(str(description))[:LONGEST_PURPOSE].strip(),
         parameters=_parameters(tool["inputSchema"]),
-        effects=effects_of(wire, hints, spec),
+        effects=effects_of(wire, hints, tool.get("_meta"), spec),
         repeat=repeat_of(wire, hints, spec),
         provider="modules",
         cancellable=False,  # MCP asks a server to stop; it does not tell that it has
@@ -143,25 +146,31 @@ def capability_name(module: str, wire: str, taken: Iterable[str]) -> str:
     return name if name not in taken else f"{module}.{safe[: LONGEST_NAME - 7]}_{digest}"
 
 
-def effects_of(wire: str, hints: dict[str, Any], spec: ModuleSpec) -> tuple[Effect, ...]:
-    """What the tool may do. What a person said comes first, then its hints.
+def effects_of(wire: str, hints: dict[str, Any], meta: Any, spec: ModuleSpec) -> tuple[Effect, ...]:
+    """What the tool may do. What a person said comes first, then what the tool says itself: in the
+    hints of the protocol, or exactly in `_meta["textor/effects"]`.
 
     The protocol's defaults hold for what a module leaves unsaid: it changes things, out in the
-    world. Of a module that is not marked as trusted only those hints are believed that make a tool
+    world. Of a module that is not marked as trusted only that is believed which makes a tool
     worse, and that it only reads; but then it may still send what it was given anywhere.
     """
     for pattern, told in spec.effects.items():
         if fnmatch.fnmatchcase(wire, pattern):
             return told
+    listed = meta.get(OWN_WORDS) if isinstance(meta, dict) else None
+    exact = {effect for effect in EFFECTS if isinstance(listed, list) and effect in listed}
+    if exact and spec.trusted:
+        return tuple(effect for effect in EFFECTS if effect in exact)
     reads = hints.get("readOnlyHint") is True
-    open_world = hints.get("openWorldHint") is not False or not spec.trusted
-    destructive = not reads and hints.get("destructiveHint") is True
-    effects: tuple[Effect, ...] = ("read",) if reads else ("write",)
-    if open_world and not (reads and spec.trusted and hints.get("openWorldHint") is None):
-        effects = (*effects, "network")
-    if destructive and open_world:
-        effects = (*effects, "outward")
-    return effects
+    hint = hints.get("openWorldHint")
+    # a trusted tool that only reads is taken to read here, unless it says that it reaches out
+    open_world = True if not spec.trusted else hint is True if reads else hint is not False
+    effects: set[Effect] = {*exact, "read" if reads else "write"}
+    if open_world:
+        effects.add("network")
+        if hints.get("destructiveHint") is True and not reads:
+            effects.add("outward")
+    return tuple(effect for effect in EFFECTS if effect in effects)
 
 
 def repeat_of(wire: str, hints: dict[str, Any], spec: ModuleSpec) -> Repeat:

@@ -1,0 +1,1 @@
+"""Modules in the box: MCP servers, each a process of its own that any MCP client can start."""

@@ -1,0 +1,1 @@
+"""The module `shell`: programs in terminals that stay (`python -m textor.modules.shell`)."""
