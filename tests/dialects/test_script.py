@@ -372,3 +372,16 @@ def test_what_is_written() -> None:
     known = ScriptDialect().write([action], list(CATALOGUE))
     assert known == '!FILES-WRITE<!|"a.txt", <<END2\nEND "x"\n\nEND2|!>'
     assert ScriptDialect().write([action]).startswith('!FILES-WRITE<!|path="a.txt", text=<<END2\n')
+
+
+def test_odd_and_big_texts_arrive() -> None:  # R19
+    big = "QUJD" * 250_000
+    script = ScriptDialect()
+    found = read(script.parser(CATALOGUE), script.write([Action("", "bash", {"code": big})]), size=997)
+    assert found.called == [("bash", {"code": big})]
+    assert one('!BASH<!|"a\0b\ud800 \\x00"|!>') == {"code": "a\ufffdb\ufffd \ufffd"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_program_is_tried_without_a_word() -> None:
+    assert one('!PYTHON<!|"""re.sub("\\d", "a\\nb")"""|!>') == {"code": 're.sub("\\d", "a\\nb")'}

@@ -410,3 +410,10 @@ def test_what_is_taught_is_what_is_read() -> None:
     assert '<read_stdin n="integer, optional"/>' in text
     example = text[text.index("<actions>\n<") : text.index("</actions>") + len("</actions>")]
     assert run(example).called == [("files.write", {"path": "…", "content": "1 < 2"})]
+
+
+def test_odd_and_big_texts_arrive() -> None:  # R19
+    big = "QUJD" * 250_000
+    found = read(Xml().parser(CATALOGUE), Xml().write([Action("", "shell", {"code": big})]), size=997)
+    assert found.called == [("shell", {"code": big})]
+    assert one("<shell>a\0b\ud800</shell>") == {"code": "a\ufffdb\ufffd"}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from textor.arguments import ArgumentError, parse_json
 from textor.dialects.near import excerpt, nearest
@@ -108,7 +109,7 @@ class Scope:
         except ArgumentError:
             pass
         try:
-            return self._walk(ast.parse(text.strip(), mode="eval").body)
+            return self._walk(_parsed(text, "eval").body)
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             raise Unclear(
                 f"{excerpt(text)} is neither JSON nor a Python list or dict", 'Write [1, "a"] or {"key": 1}.'
@@ -208,9 +209,16 @@ def text_of(written: str, quote: Literal["'", '"', "'''", '"""'] | str) -> str:
     return plain
 
 
+def _parsed(text: str, mode: str) -> Any:
+    """Python's own reading of a text, without its remarks about style."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text.strip(), mode=mode)
+
+
 def _compiles(text: str) -> bool:
     try:
-        ast.parse(text.strip())
+        _parsed(text, "exec")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return True
