@@ -51,6 +51,11 @@ class MiniLM:
         wanted = (embedder_fetch.MODEL, embedder_fetch.VOCABULARY)
         return all(weights.found(each, self._data) for each in wanted)
 
+    def fetch(self, progress: weights.Progress = lambda text: None) -> None:
+        """Fetch what is missing (105 MB over the network, 23 on disk). Raises as `weights.fetch`."""
+        for wanted in (embedder_fetch.MODEL, embedder_fetch.VOCABULARY):
+            weights.fetch(wanted, self._data, progress)
+
     def load(self) -> tuple[WordPiece, Any]:
         """The tokenizer and the session of onnxruntime. Raises `ModelError` when a file is missing:
         it is never fetched in the middle of a turn."""

@@ -1,6 +1,14 @@
 """Matching: free lines of the `plan` dialect, compiled by meaning."""
 
-from textor.dialects.matching.calibration import Calibration, Features, Labelled, cross_validate, fit
+from textor.dialects.matching.calibration import (
+    Calibration,
+    Features,
+    Labelled,
+    Reach,
+    cross_validate,
+    fit,
+    reach,
+)
 from textor.dialects.matching.matcher import Candidate, Compiled, Matcher
 
 __all__ = [
@@ -10,6 +18,8 @@ __all__ = [
     "Features",
     "Labelled",
     "Matcher",
+    "Reach",
     "cross_validate",
     "fit",
+    "reach",
 ]

@@ -38,6 +38,7 @@ class Features(msgspec.Struct, frozen=True):
 
 
 NAMES = Features.__struct_fields__
+NO_FEATURES = Features(score=0.0, lead=0.0, opposed=0.0, unfit=0.0, shape=0.0, vague=0.0)
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +64,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 class Labelled(msgspec.Struct, frozen=True):
     """The first candidate of one labelled line, and whether it is right. `answered`: some
-    capability is. `exact`: written like a phrase, so that nothing is guessed."""
+    capability is. `exact`: nothing was guessed, because it is written like a phrase or is no action."""
 
     features: Features
     right: bool

@@ -18,7 +18,7 @@ import msgspec
 
 from textor.actions import Catalogue
 from textor.arguments import ArgumentError
-from textor.dialects.matching.calibration import LEXICAL, Calibration, Features
+from textor.dialects.matching.calibration import LEXICAL, NO_FEATURES, Calibration, Labelled
 from textor.dialects.matching.constants import CALIBRATIONS
 from textor.dialects.matching.index import Index, Indexes
 from textor.dialects.matching.ranking import RANKED, Ranked, fitting, rank, spoken
@@ -106,18 +106,23 @@ class Matcher:
         guessed = iter(self._guessed(free, catalogue))
         return [found or next(guessed) for found in plain]
 
-    def examine(self, lines: Sequence[str], catalogue: Catalogue) -> list[tuple[str, Features] | None]:
-        """For each line the first candidate and its features, for a calibration; None where nothing
-        is to be guessed: an exact phrase, or no action at all. Blocks."""
+    def label(self, lines: Sequence[str], expected: Sequence[str], catalogue: Catalogue) -> list[Labelled]:
+        """Lines with the names of what they should mean ("" for nothing) as examples for a
+        calibration. Blocks."""
         phrases = Phrases(catalogue)
         written = [read_line(line) for line in lines]
-        free = [each.line for each in written if _plain(each, phrases) is None]
+        plain = [_plain(each, phrases) for each in written]
+        free = [each.line for each, found in zip(written, plain, strict=True) if found is None]
         ranked = iter(self._ranked(free, catalogue))
-        found: list[tuple[str, Features] | None] = []
-        for each in written:
-            first = None if _plain(each, phrases) else next(ranked)[0]
-            found.append((first.view.capability.name, first.features) if first else None)
-        return found
+        examples: list[Labelled] = []
+        for found, name in zip(plain, expected, strict=True):
+            if found is None:
+                first = next(ranked)[0]
+                right = first.view.capability.name == name
+                examples.append(Labelled(first.features, right, bool(name)))
+            else:
+                examples.append(Labelled(NO_FEATURES, found.capability == name, bool(name), exact=True))
+        return examples
 
     def _guessed(self, lines: Sequence[Line], catalogue: Catalogue) -> list[Compiled]:
         if not lines:
