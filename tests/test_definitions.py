@@ -17,7 +17,7 @@ from textor.definitions import (
     read_definition,
 )
 from textor.errors import DefinitionError
-from textor.events import Definition, Limits
+from textor.events import Definition, Limits, PatternRule
 from textor.messages import said
 
 CODER = """---
@@ -33,6 +33,10 @@ limits: {iterations: 5, money: 0.5}
 examples:
   - {user: hello, assistant: Hi.}
   - {role: user, text: and then}
+titles: {UPDATE MEMORY: notes.set}
+patterns:
+  - {pattern: 'RUN: (?P<command>.*)', capability: shell.run, priority: 1, scope: line}
+agents: [researcher, "*"]
 review: true
 ---
 
@@ -60,6 +64,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         limits=Limits(iterations=5, money=0.5),
         examples=(said("user", "hello"), said("assistant", "Hi."), said("user", "and then")),
         prompt="You write programs.\n\n---\nEven below a line.",
+        titles={"UPDATE MEMORY": "notes.set"},
+        patterns=(PatternRule("RUN: (?P<command>.*)", "shell.run", 1, "line"),),
+        agents=("researcher", "*"),
         review=True,
     )
 
@@ -124,6 +131,10 @@ def test_a_type_is_a_name_and_never_a_path(tmp_path: Path, type: str) -> None:
         ("capabilities: [files.*, 3]", ["capabilities[1] is 3", "pattern such as"]),
         ("capabilities: ['rm -rf']", ["capabilities[0]", "pattern such as"]),
         ("purpose: 2026-01-01", ["purpose is 2026-01-01", "text in quotes"]),
+        ("agents: [Coder]", ['agents[0] is "Coder"', 'an agent type, or "*" for all']),
+        ("titles: {MEMO: notes.set}", ["line 2", "titles belong to the dialect script"]),
+        ("dialects: [script]\npatterns: [{pattern: x}]", ["patterns[0].capability is missing"]),
+        ("patterns: [{pattern: x, capability: y, scop: line}]", ["patterns[0].scop", "mean scope?"]),
         ("name: other", ["line 2", 'name is "other"', '"spider"']),
         ("examples: [{user: a}]", ["examples[0] has the keys user", "role (user or assistant) and text"]),
         ("examples: [{role: system, text: a}]", ["examples[0]", "role (user or assistant)"]),
@@ -172,6 +183,13 @@ def test_files_that_are_no_text_or_too_large_are_refused(tmp_path: Path) -> None
         read_definition(path)
     with pytest.raises(DefinitionError, match="cannot be read"):
         read_definition(tmp_path / "missing.md")
+
+
+def test_a_text_without_a_file_must_say_its_name() -> None:
+    assert parse_definition("---\nname: poet\n---\nRhyme.").type == "poet"
+    for text in ("Rhyme.", "---\nname: Poet\n---\n", "---\nname: [a]\n---\n", "---\nname: ../x\n---\n"):
+        with pytest.raises(DefinitionError, match="The agent type has .* such as `name: wiki-reader`"):
+            parse_definition(text)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))

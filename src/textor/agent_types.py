@@ -32,6 +32,7 @@ from textor.rehearsal import rehearse
 from textor.tree import Make
 from textor.values import Json
 
+NAME = "agents"  #: of the provider
 #: The area of `events.Stored` in which a session keeps the types written in it.
 AREA = "agent"
 #: Capabilities that reach further than their own effects say: their user's author must have them.
@@ -127,9 +128,7 @@ def agents_provider(
     """The provider `agents`. `types` gives those of an action's session, `make` the event that
     makes an agent, `own` is the person's folder."""
     made = _Agents(services, types, make, own)
-    return TableProvider(
-        "agents", [Entry(LIST, made.list), Entry(CREATE, made.create), Entry(KEEP, made.keep)]
-    )
+    return TableProvider(NAME, [Entry(LIST, made.list), Entry(CREATE, made.create), Entry(KEEP, made.keep)])
 
 
 class _Agents:
@@ -180,7 +179,8 @@ class _Agents:
             raise CapabilityError(f"{file}: purpose is empty.", "Say in one sentence what the type is for.")
         place = key_place(text, "capabilities", file)
         author = scope.state.agents[scope.agent]
-        effects = {x for c in self._services.offered(author.offered) for x in c.effects}
+        # that it may have a type kept is no licence to write files
+        effects = {x for c in self._services.offered(author.offered) if c.provider != NAME for x in c.effects}
         for name in definition.capabilities:
             capability = self._services.registry.get(name)
             if capability is None:

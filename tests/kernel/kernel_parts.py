@@ -28,8 +28,10 @@ async def machine(
     journal: Journal | None = None,
     tmp: Path = Path("/nonexistent"),
     host: bool = True,
+    default: str = "",
 ) -> AsyncIterator[Machine]:
-    config = Config(path=tmp / "config.toml", data=tmp)
+    """`default` is the id of the model of all agents that name none."""
+    config = Config(path=tmp / "config.toml", data=tmp, models={"default": default} if default else {})
     models = Models(config)
     models.add(model)
     providers = [FunctionProvider(functions), *await core_providers()]
