@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,6 +37,8 @@ from textor.models.port import Model
 from textor.policy import rule
 from textor.session import Session
 from textor.tree import tree_provider
+
+log = logging.getLogger("textor.assembly")
 
 #: The model in the box, and the agent type made for it.
 BOX_MODEL = "embedded:smollm2"
@@ -162,8 +165,11 @@ def new_session_id() -> str:
 class Machine:
     """A running Textor: journal, capabilities, models, and a host unless another process is it."""
 
-    def __init__(self, config: Config, services: Services, models: Models) -> None:
+    def __init__(
+        self, config: Config, services: Services, models: Models, providers: Sequence[Provider] = ()
+    ) -> None:
         self.config = config
+        self.providers = providers
         self.services = services
         self.host: LocalHost | None = None
         self._models = models
@@ -278,15 +284,30 @@ class Found:
         return ""
 
 
-async def core_providers() -> list[Provider]:
-    """What every machine has: core, files, shell."""
+async def core_providers(config: Config | None = None, *, memory: bool = False) -> list[Provider]:
+    """What every machine has: core, files, shell, the sandbox where there is one, and containers
+    where there is an engine. Without a configuration no engine is looked for."""
     from textor.capabilities.core import core_provider
     from textor.capabilities.files import FilesProvider
     from textor.capabilities.sandbox import find_sandbox
     from textor.capabilities.shell import ShellProvider
 
-    sandbox = await asyncio.to_thread(find_sandbox)
-    return [core_provider(), FilesProvider(), ShellProvider(sandbox)]
+    if config is None:
+        return [core_provider(), FilesProvider(), ShellProvider(await asyncio.to_thread(find_sandbox))]
+    from textor.containers.choose import choose, rules_of
+    from textor.containers.expose import SandboxProvider
+    from textor.containers.labels import this_process
+    from textor.containers.provider import ContainersProvider
+
+    owner = this_process(None if memory else config.data)
+    choice = await choose(config.sandbox, owner)
+    providers: list[Provider] = [core_provider(), FilesProvider(), ShellProvider(choice.sandbox)]
+    if choice.sandbox is not None:
+        providers.append(SandboxProvider(choice.sandbox))
+    if choice.engine is not None:
+        folder = None if memory else config.data / "containers"
+        providers.append(ContainersProvider(choice.engine, owner, rules_of(config.containers), folder))
+    return providers
 
 
 async def make_services(
@@ -327,8 +348,9 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
     """
     journal: Journal = MemoryJournal() if memory else SqliteJournal(config.data / "journal.db")
     models = Models(config)
-    services = await make_services(config, journal, models, await core_providers())
-    machine = Machine(config, services, models)
+    providers = await core_providers(config, memory=memory)
+    services = await make_services(config, journal, models, providers)
+    machine = Machine(config, services, models, providers)
     lock = None if memory else HostLock(config.data / "host.lock")
     waiting: asyncio.Task[None] | None = None
     if lock is None or lock.acquire():
@@ -348,6 +370,14 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
 
 
 async def _be_host(machine: Machine) -> None:
+    sessions = [info.id for info in await machine.sessions()]
+    for provider in machine.providers:
+        # what a host that died left in the engine: followed again, or removed (case T7)
+        if (adopt := getattr(provider, "adopt", None)) is not None:
+            try:
+                await adopt(sessions)
+            except TextorError as error:  # the engine broke off; the next start looks again
+                log.warning("%s", error)
     host = LocalHost(machine.services)
     await host.start()
     machine.host = host

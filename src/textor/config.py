@@ -21,7 +21,7 @@ from textor import explain
 from textor.errors import ConfigError
 from textor.events import Limits
 from textor.explain import dotted
-from textor.settings import ModelSettings, ProviderSettings
+from textor.settings import ContainerSettings, ModelSettings, ProviderSettings, SandboxSettings
 
 Policy = Literal["ask", "yes", "edits", "deny"]
 Count = Annotated[int, Meta(ge=1)]
@@ -77,6 +77,8 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: ServerSettings = ServerSettings()
     gate: GateSettings = GateSettings()
     context: ContextSettings = ContextSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    containers: ContainerSettings = ContainerSettings()
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -95,6 +97,8 @@ class Config(msgspec.Struct, frozen=True):
     server: ServerSettings = ServerSettings()
     gate: GateSettings = GateSettings()
     context: ContextSettings = ContextSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    containers: ContainerSettings = ContainerSettings()
     sources: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 
@@ -177,6 +181,8 @@ def load(
         server=file.server,
         gate=file.gate,
         context=file.context,
+        sandbox=file.sandbox,
+        containers=file.containers,
         sources=sources,
         warnings=tuple(warnings),
     )
@@ -340,6 +346,8 @@ def _masked(config: Config) -> dict[str, Any]:
         "server": msgspec.to_builtins(config.server),
         "gate": msgspec.to_builtins(config.gate),
         "context": msgspec.to_builtins(config.context),
+        "sandbox": msgspec.to_builtins(config.sandbox),
+        "containers": msgspec.to_builtins(config.containers),
         "providers": {name: _given(p) for name, p in config.providers.items()},
     }
     masked: dict[str, Any] = mask(tree)

@@ -15,7 +15,7 @@ import msgspec
 
 from textor import explain
 from textor.errors import ConfigError
-from textor.settings import ProviderSettings
+from textor.settings import ContainerSettings, ProviderSettings, SandboxSettings
 
 #: Provider -> the variables that hold its key and its address by custom.
 USUAL: dict[str, tuple[str, str]] = {
@@ -65,6 +65,8 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
         "server": config.ServerSettings,
         "gate": config.GateSettings,
         "context": config.ContextSettings,
+        "sandbox": SandboxSettings,
+        "containers": ContainerSettings,
     }
 
 

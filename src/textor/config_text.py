@@ -59,6 +59,17 @@ policy = "ask"
 [context]
 # The share of a model's window that a context may fill.
 ratio = 0.6
+
+[sandbox]
+# Where generated commands run: "auto" takes Docker or Podman where the image is there, else
+# "local" (bubblewrap or sandbox-exec); "none" asks before each command. `textor doctor` says what is in use.
+kind = "auto"
+# image = "textor-sandbox"
+# network = ["pypi.org", "*.pythonhosted.org"]   # hosts that commands may reach; none by default
+
+[containers]
+# images = ["python:3.*"]       # images that agents may start without asking
+# folders = []                  # folders beside the workspace that they may mount
 """
 
 

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which sandbox generated commands run in, and the hosts that may be reached out of it.
+
+    `auto` is a container where an engine has `image`, else `local`: bubblewrap or sandbox-exec.
+    """
+
+    kind: Literal["auto", "docker", "podman", "local", "none"] = "auto"
+    image: str = "textor-sandbox"
+    network: tuple[str, ...] = ()
+
+
+class ContainerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What agents may do with containers: images that need no asking, folders beside the workspace,
+    and what each container may use (`memory` in MiB)."""
+
+    images: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    memory: Annotated[int, Meta(ge=16)] = 2048
+    cpus: Annotated[float, Meta(gt=0)] = 2.0
+    processes: Count = 256
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

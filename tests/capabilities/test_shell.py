@@ -290,12 +290,12 @@ def test_a_killed_textor_leaves_nothing_running(desk, sandbox):
 
 def test_without_bubblewrap_there_is_no_sandbox_and_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert sandboxes.find_sandbox.__wrapped__() is None
+    assert sandboxes.find_sandbox() is None
     assert sandboxes.why_no_sandbox() == "bubblewrap (bwrap) is not installed."
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
     broken.chmod(0o755)
-    assert sandboxes.find_sandbox.__wrapped__() is None
+    assert sandboxes.find_sandbox() is None
     assert sandboxes.why_no_sandbox() == "bubblewrap does not work here: no namespaces here"
 
 

@@ -65,35 +65,27 @@ class ShellProvider(TableProvider):
         super().__init__("shell", [Entry(capability, self._run)])
 
     async def _run(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
-        argv = [self._shell, "-c", arguments["command"]]
-        env = host_environment()
+        timeout, on_output = arguments["timeout"], _last_lines(scope)
         if self.sandbox is not None:
-            env = self.sandbox.env
-            argv = self.sandbox.command([self._shell, "-c", self._limited(), *argv[::2]], scope.workspace)
+            argv = [self.sandbox.shell, "-c", arguments["command"]]
+            ended = await self.sandbox.run(
+                argv, scope.workspace, timeout=timeout, limits=self.limits, on_output=on_output
+            )
+        else:
+            argv = [self._shell, "-c", arguments["command"]]
+            ended = await run(
+                argv,
+                cwd=scope.workspace,
+                env=host_environment(),
+                timeout=timeout,
+                limits=self.limits,
+                on_output=on_output,
+            )
+        return self._outcome(ended, timeout, scope)
 
-        ended = await run(
-            argv,
-            cwd=scope.workspace,
-            env=env,
-            timeout=arguments["timeout"],
-            limits=self.limits,
-            supervised=self.sandbox is not None,
-            on_output=_last_lines(scope),
-        )
-        return self._outcome(ended, arguments["timeout"], scope)
-
-    def _limited(self) -> str:
-        """The script that sets the kernel's limits inside, then becomes the shell itself.
-
-        They bind each process at once where the watch from outside takes a moment. They do not
-        bind the number of processes of root; for that there is only the watch.
-        """
-        kilobytes = self.limits.memory // 1024
-        return (
-            f"ulimit -c 0; ulimit -d {kilobytes}; "
-            f"{{ ulimit -u {self.limits.processes} || ulimit -p {self.limits.processes}; }} 2>/dev/null; "
-            'exec "$0" -c "$1"'
-        )
+    async def close(self) -> None:
+        if self.sandbox is not None:
+            await self.sandbox.close()
 
     def _outcome(self, ended: Ended, timeout: float, scope: Scope) -> Outcome:
         if ended.reason == "exit":
