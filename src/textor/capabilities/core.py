@@ -8,7 +8,7 @@ from datetime import datetime
 
 from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
-from textor.capabilities.table import Entry, TableProvider, parameters
+from textor.capabilities.table import Entry, TableProvider, parameters, text_outcome
 from textor.errors import CapabilityError
 from textor.values import BIG, Json, Value, content_of
 
@@ -51,6 +51,13 @@ WAIT = Capability(
     examples=("pause for [10] seconds", "sleep [5]"),
 )
 
+PRINT = Capability(
+    "print",
+    "Show a text or a variable back to yourself.",
+    parameters(["text"], text={"type": "string", "description": "what to show"}),
+    repeat="idempotent",
+)
+
 READ_VALUE = Capability(
     "values.read",
     "Read a part of a big text that was shown only by its head, tail and handle.",
@@ -89,6 +96,9 @@ def core_provider(
     async def respond(arguments: dict[str, Json], scope: Scope) -> Outcome:
         return Outcome("done", arguments["text"])
 
+    async def show(arguments: dict[str, Json], scope: Scope) -> Outcome:
+        return text_outcome(arguments["text"], scope)
+
     async def now(arguments: dict[str, Json], scope: Scope) -> Outcome:
         return Outcome("done", clock().isoformat(timespec="seconds"))
 
@@ -102,7 +112,13 @@ def core_provider(
 
     return TableProvider(
         "core",
-        [Entry(RESPOND, respond), Entry(TIME, now), Entry(WAIT, wait), Entry(READ_VALUE, read_value)],
+        [
+            Entry(RESPOND, respond),
+            Entry(PRINT, show),
+            Entry(TIME, now),
+            Entry(WAIT, wait),
+            Entry(READ_VALUE, read_value),
+        ],
     )
 
 
