@@ -188,7 +188,7 @@ def test_files_that_are_no_text_or_too_large_are_refused(tmp_path: Path) -> None
 def test_a_text_without_a_file_must_say_its_name() -> None:
     assert parse_definition("---\nname: poet\n---\nRhyme.").type == "poet"
     for text in ("Rhyme.", "---\nname: Poet\n---\n", "---\nname: [a]\n---\n", "---\nname: ../x\n---\n"):
-        with pytest.raises(DefinitionError, match="The agent type has .* such as `name: wiki-reader`"):
+        with pytest.raises(DefinitionError, match=r"The agent type has .* such as `name: wiki-reader`"):
             parse_definition(text)
 
 
