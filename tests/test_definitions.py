@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textor import definitions
 from textor.definitions import (
     BOX,
     agent_folders,
@@ -190,6 +193,19 @@ def test_a_text_without_a_file_must_say_its_name() -> None:
     for text in ("Rhyme.", "---\nname: Poet\n---\n", "---\nname: [a]\n---\n", "---\nname: ../x\n---\n"):
         with pytest.raises(DefinitionError, match=r"The agent type has .* such as `name: wiki-reader`"):
             parse_definition(text)
+
+
+def test_the_documentation_has_an_example_of_every_key() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "agents.md").read_text("utf-8")
+    examples = re.findall(r"^```agent (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    fronts = []
+    for name, text in examples:
+        assert parse_definition(text, Path(f"{name}.md")) == parse_definition(text)
+        fronts.append(text.split("---")[1])
+    keys = {key for front in fronts for key in re.findall(r"^(\w+):", front, re.MULTILINE)}
+    told = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    known = [field.name for field in msgspec.structs.fields(definitions._FrontMatter)]
+    assert sorted(keys) == sorted(told) == sorted(known)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
