@@ -47,6 +47,8 @@ make_busybox() { # an image of one static program under all its names
     "$root/bin/busybox" --list | while read -r name; do
         [ "$name" = busybox ] || ln -s busybox "$root/bin/$name"
     done
+    chmod 755 "$root"
+    chmod 1777 "$root/tmp"
     tar -C "$root" -c . | docker import - textor/busybox:test >/dev/null
     rm -rf "$root"
 }

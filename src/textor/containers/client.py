@@ -59,7 +59,7 @@ class Stream:
         try:
             async for piece in _body(self.head, self.reader):
                 yield piece
-        except (OSError, EOFError) as error:  # IncompleteReadError is an EOFError
+        except (OSError, EOFError, ValueError) as error:  # IncompleteReadError is an EOFError
             raise EngineGone(f"The container engine broke off its answer ({error or 'end'}).") from None
 
     async def send(self, data: bytes) -> None:
@@ -185,7 +185,10 @@ async def _head(reader: asyncio.StreamReader) -> Head:
     for line in lines[1:]:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return Head(int(lines[0].split(" ", 2)[1]), headers)
+    words = lines[0].split(" ", 2)
+    if len(words) < 2 or not words[1].isdecimal():
+        raise ValueError(f"{lines[0]!r:.80} is no HTTP")
+    return Head(int(words[1]), headers)
 
 
 async def _body(head: Head, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -26,6 +26,9 @@ Status = Literal["initializing", "running", "finished"]
 FULL = 16 << 20
 
 
+GONE = "the container is gone: it was removed from the engine"
+
+
 @dataclass(frozen=True)
 class Final:
     """How a container ended. `exit_status` None: it cannot be known any more."""
@@ -95,9 +98,12 @@ class Container:
         broken = True  # whether something may have come that we did not receive
         try:
             if self._attached is not None:
-                with contextlib.suppress(EngineGone):
+                try:
                     await self._receive(self._attached)
                     broken = False
+                except EngineGone:
+                    self._attached.close()  # the next input makes a new one
+                    self._attached = None
             while self.final is None:
                 try:
                     await (self._catch_up() if broken else self.engine.wait(self.id))
@@ -108,7 +114,7 @@ class Container:
                     broken = True
                     await until_back(self.engine)
         except Missing:
-            self._end(Final(None, "the container is gone: it was removed from the engine"))
+            self._end(Final(None, GONE))
         except EngineError as error:
             self._end(Final(None, str(error)))
 
@@ -144,6 +150,8 @@ class Container:
     def _reason(self, state: State) -> str:
         if state.out_of_memory:
             return "stopped: it used more memory than it may"
+        if state.exit_status is None:  # it is being removed
+            return GONE
         return self.stopping or state.error
 
     def _end(self, final: Final) -> None:
@@ -178,11 +186,9 @@ class Container:
             await self.engine.unpause(self.id)
 
     async def write(self, data: bytes) -> None:
-        """Hand input to its program. `CapabilityError` when it takes none or has ended."""
+        """Hand input to its program. `CapabilityError` when it takes none."""
         if self.about.timeout:
             raise CapabilityError(f"{self.about.name} was started with a timeout, so it takes no input.")
-        if self.final is not None:
-            raise CapabilityError(f"{self.about.name} has ended ({self.final}), so it takes no input.")
         if self._attached is None:
             self._attached = await self.engine.attach(self.id, stdin=True, output=False)
         try:

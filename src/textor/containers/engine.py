@@ -21,6 +21,10 @@ from textor.values import Json
 Kind = Literal["docker", "podman"]
 
 
+#: Open files of one program; processes of one user, which `Allowance.processes` bounds already.
+FILES, PROCESSES = 4096, 30_000
+
+
 @dataclass(frozen=True)
 class Mount:
     """A folder or file of the host inside a container."""
@@ -155,11 +159,20 @@ class Engine:
 
     async def remove(self, id: str) -> None:
         """Kill and remove it with its anonymous volumes; nothing happens when it is gone or going."""
-        try:
-            await self.client.call("DELETE", f"/containers/{id}", {"force": True, "v": True}, patience=60.0)
-        except EngineError as error:
-            if error.status not in (404, 409):  # gone, or being removed by another
-                raise
+        for again in (True, True, False):
+            try:
+                await self.client.call(
+                    "DELETE", f"/containers/{id}", {"force": True, "v": True}, patience=60.0
+                )
+                return
+            except EngineError as error:
+                if error.status in (404, 409):  # gone, or being removed by another
+                    return
+                if not (again and error.status == 500):
+                    raise
+                # Podman trips over one that is just ending; when it has ended, it can be removed
+                with contextlib.suppress(EngineError):
+                    await self.wait(id)
 
     async def pause(self, id: str) -> None:
         await self._switch(id, "pause")
@@ -251,7 +264,11 @@ class Engine:
             "MemorySwap": allowed.memory,  # the same: no swap on top
             "NanoCpus": int(min(allowed.cpus, os.cpu_count() or 1) * 1e9),
             "PidsLimit": allowed.processes,
-            "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+            # Podman's own defaults need a privilege that it does not have everywhere
+            "Ulimits": [
+                {"Name": name, "Soft": most, "Hard": most}
+                for name, most in (("core", 0), ("nofile", FILES), ("nproc", PROCESSES))
+            ],
             "Mounts": [_bind(mount) for mount in spec.mounts],
             "RestartPolicy": {"Name": "no"},
             # `local` keeps bytes as they are; Docker's default turns what is no UTF-8 into U+FFFD

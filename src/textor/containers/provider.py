@@ -273,6 +273,8 @@ class ContainersProvider(TableProvider):
 
     async def _write(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
+        if container.final is not None:
+            raise CapabilityError(f"{container.about.name} takes no input: it is {_standing(container)}.")
         data = arguments["text"].encode("utf-8", "replace")
         await container.write(data)
         return Outcome("done", f"{len(data)} bytes written.", data={"bytes": len(data)})
