@@ -18,13 +18,26 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Hub:
-    """Hands deltas to whoever watches a session. A slow watcher loses deltas, never events."""
+    """Hands deltas to whoever watches a session. A slow watcher loses deltas, never events.
+
+    What a generation has said so far is given to a watcher that comes in the middle of it.
+    """
 
     def __init__(self, size: int = 2000) -> None:
         self._size = size
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
+        self._said: dict[str, dict[str, list[Delta]]] = {}
+
+    def fresh(self, session: str, agent: str) -> None:
+        """A generation of this agent begins, begins again, or is over."""
+        agents = self._said.get(session, {})
+        agents.pop(agent, None)
+        if not agents:
+            self._said.pop(session, None)
 
     def send(self, session: str, delta: Delta) -> None:
+        if delta.kind in ("text", "reasoning"):
+            self._said.setdefault(session, {}).setdefault(delta.agent, []).append(delta)
         for queue in self._watchers.get(session, ()):
             if not queue.full():
                 queue.put_nowait(delta)
@@ -33,6 +46,10 @@ class Hub:
         """A queue that receives from now on; give it back with `unsubscribe`."""
         queue: asyncio.Queue[Delta] = asyncio.Queue(self._size)
         self._watchers.setdefault(session, set()).add(queue)
+        for said in self._said.get(session, {}).values():
+            for kind in ("reasoning", "text"):
+                if text := "".join(delta.text for delta in said if delta.kind == kind):
+                    queue.put_nowait(Delta(said[0].agent, kind, text))
         return queue
 
     def unsubscribe(self, session: str, queue: asyncio.Queue[Delta]) -> None:

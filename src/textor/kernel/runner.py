@@ -229,6 +229,7 @@ class Runner:
         except TextorError as error:
             return [e.GenerationFailed(agent.id, "refused", str(error))]
         finally:
+            self.services.hub.fresh(self.session, agent.id)
             if not _is_cancelled():
                 self._readers.pop(agent.id, None)
 
@@ -311,6 +312,7 @@ class Runner:
 
     def _reader(self, agent: AgentState, reader: Reader) -> Reader:
         assert agent.generation is not None
+        self.services.hub.fresh(self.session, agent.id)
         self._readers[agent.id] = (reader, agent.generation.reserved)
         return reader
 
