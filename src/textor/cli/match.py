@@ -98,6 +98,8 @@ def calibrate(args: argparse.Namespace, file: str, offered: Catalogue) -> int:
 
     from textor.dialects.matching import cross_validate, fit
 
+    if not len(offered):
+        raise UseError(f"{args.capabilities} holds no capabilities.")
     matcher = _matcher(args)
     examples = _examples(matcher, file, offered)
     made = fit(matcher.model_id, examples)

@@ -6,14 +6,16 @@ the next line is compiled, together with all other new ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from textor.actions import Capability
+from textor.actions import Capability, Catalogue
 from textor.dialects.matching.lexicon import Lexicon
 from textor.dialects.matching.views import View, view_of
+from textor.dialects.plan_lines import Phrases
 
 if TYPE_CHECKING:
     import numpy
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from textor.embedding import Embedder, Vectors
 
 #: So many are looked at closely, the nearest by their middle and as many by their words.
-CLOSE = 128
+CLOSE = 64
 
 
 class Entry(msgspec.Struct):
@@ -33,30 +35,46 @@ class Entry(msgspec.Struct):
 
 
 class Index:
-    """The entries of one catalogue, in its order. Made and brought up to date by `Indexes`."""
+    """One catalogue. What a line that is written like a phrase does not need is made later.
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self.entries = entries
-        self.lexicon = Lexicon([entry.view for entry in entries])
+    `known` are entries of earlier catalogues, by the identity of their capabilities.
+    """
+
+    def __init__(self, capabilities: Sequence[Capability], known: dict[int, Entry]) -> None:
+        self._capabilities = capabilities
+        self._known = known
         self._middles: Vectors | None = None
 
-    @property
-    def views(self) -> list[View]:
-        return [entry.view for entry in self.entries]
+    @cached_property
+    def phrases(self) -> Phrases:
+        return Phrases(self._capabilities)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        # By identity: to compare capabilities is to compare their schemas. An entry keeps its
+        # capability alive, so that its number is not given to another one.
+        entries = {id(c): self._known.get(id(c)) or Entry(view_of(c)) for c in self._capabilities}
+        self._known.clear()
+        self._known.update(entries)
+        return list(entries.values())
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return Lexicon([entry.view for entry in self.entries])
 
     def embed(self, embedder: Embedder) -> None:
         """Have a vector for every text. Blocks while new ones are embedded."""
         import numpy as np
 
+        if self._middles is not None:
+            return
         new = [entry for entry in self.entries if entry.vectors is None]
-        vectors = embedder.encode([text for entry in new for text in entry.view.texts], "passage")
-        start = 0
-        for entry in new:
-            end = start + len(entry.view.texts)
-            entry.vectors = vectors[start:end]
-            start = end
-        if new or self._middles is None:
-            self._middles = np.stack([_middle(entry, embedder.dim) for entry in self.entries])
+        if new:
+            vectors = embedder.encode([text for entry in new for text in entry.view.texts], "passage")
+            ends = np.cumsum([len(entry.view.texts) for entry in new])
+            for entry, rows in zip(new, np.split(vectors, ends[:-1]), strict=True):
+                entry.vectors = rows
+        self._middles = np.stack([_middle(entry, embedder.dim) for entry in self.entries])
 
     def nearest(self, words: Sequence[str], vector: NDArray[numpy.float32] | None) -> list[int]:
         """The places of the entries that are worth a closer look, at most 2 * CLOSE."""
@@ -66,7 +84,8 @@ class Index:
             return list(range(len(self.entries)))
         found = _best(self.lexicon.scores(words), CLOSE)
         if vector is not None and self._middles is not None:
-            found = np.union1d(found, _best(self._middles @ vector, CLOSE))
+            # einsum and not @: that wakes the threads of BLAS, which cost more than they bring.
+            found = np.union1d(found, _best(np.einsum("ij,j->i", self._middles, vector), CLOSE))
         return [int(place) for place in found]
 
     def cosines(self, places: Sequence[int], vector: NDArray[numpy.float32]) -> list[Sequence[float]]:
@@ -78,7 +97,7 @@ class Index:
         lengths = [len(row) for row in rows if row is not None]
         if not sum(lengths):
             return [() for _ in rows]
-        flat = np.concatenate([row for row in rows if row is not None]) @ vector
+        flat = np.einsum("ij,j->i", np.concatenate([row for row in rows if row is not None]), vector)
         ends = np.cumsum(lengths)
         return [flat[end - length : end].tolist() for end, length in zip(ends, lengths, strict=True)]
 
@@ -107,19 +126,19 @@ def _best(scores: NDArray[numpy.floating], count: int) -> NDArray[numpy.intp]:
 
 
 class Indexes:
-    """Makes an `Index` of a catalogue, out of what is left of earlier ones."""
+    """Makes an `Index` of a catalogue, out of what is left of the last one."""
 
     def __init__(self) -> None:
-        # By identity: comparing a capability means comparing its schema. The entry keeps the
-        # capability alive, so that its number is not given to another one.
         self._entries: dict[int, Entry] = {}
-        self._last: tuple[tuple[int, ...], Index] | None = None
+        self._last: tuple[Catalogue, Index] | None = None
 
-    def of(self, capabilities: Iterable[Capability]) -> Index:
-        found = list(capabilities)
-        key = tuple(map(id, found))
-        if self._last is None or self._last[0] != key:
-            known = self._entries
-            self._entries = {id(c): known.get(id(c)) or Entry(view_of(c)) for c in found}
-            self._last = (key, Index(list(self._entries.values())))
+    def of(self, catalogue: Catalogue) -> Index:
+        last = self._last
+        if last is not None and (last[0] is catalogue or _same(last[0], catalogue)):
+            return last[1]
+        self._last = (catalogue, Index(list(catalogue), self._entries))
         return self._last[1]
+
+
+def _same(one: Catalogue, other: Catalogue) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -6,20 +6,24 @@ A word that the catalogue does not know is taken for the one that is spelt most 
 
 from __future__ import annotations
 
+import heapq
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from textor.dialects.matching.views import View
-from textor.dialects.matching.words import likeness, trigrams
+from textor.dialects.matching.words import bigrams, likeness
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
 #: Words that are spelt less alike than this are two words.
-LEAST_LIKENESS = 0.5
+LEAST_LIKENESS = 0.75
+#: So many words with most pairs of letters in common are compared whole.
+COMPARED = 20
 
 
 class Lexicon:
@@ -31,10 +35,10 @@ class Lexicon:
         for number, view in enumerate(views):
             for word in view.words:
                 self._where.setdefault(word, []).append(number)
-        self._by_trigram: dict[str, list[str]] = {}
+        self._by_bigram: dict[str, list[str]] = {}
         for word in self._where:
-            for part in trigrams(word):
-                self._by_trigram.setdefault(part, []).append(word)
+            for part in bigrams(word):
+                self._by_bigram.setdefault(part, []).append(word)
         self.known = lru_cache(maxsize=4096)(self._known)
 
     def rareness(self, word: str) -> float:
@@ -45,7 +49,8 @@ class Lexicon:
         """The word of the catalogue that this is, or is most like, with the likeness; 0 if none."""
         if word in self._where:
             return word, 1.0
-        near = {other for part in trigrams(word) for other in self._by_trigram.get(part, ())}
+        shared = Counter(other for part in bigrams(word) for other in self._by_bigram.get(part, ()))
+        near = heapq.nlargest(COMPARED, shared, key=lambda other: (shared[other] / (len(other) + 1), other))
         best = max(((likeness(word, other), other) for other in near), default=(0.0, word))
         return (best[1], best[0]) if best[0] >= LEAST_LIKENESS else (word, 0.0)
 

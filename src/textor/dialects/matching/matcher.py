@@ -11,6 +11,7 @@ and nothing speaks against it. Everything else is for the model or the person to
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -57,8 +58,9 @@ class Candidate(msgspec.Struct, frozen=True):
 class Compiled(msgspec.Struct, frozen=True):
     """One line, compiled.
 
-    `capability` and `arguments` are set for a match only; `parameters` are the texts in brackets,
-    verbatim; `candidates` are five at most, best first. `fault` says why it is no match. `exact`:
+    `capability` and `arguments` are those of the match; a weak or ambiguous line has those of its
+    first candidate, where they fit, for a person to confirm. `parameters` are the texts in
+    brackets, verbatim; `candidates` are five at most, best first. `fault` says why it is no match. `exact`:
     it is written like a phrase, so that nothing was guessed.
     """
 
@@ -71,12 +73,21 @@ class Compiled(msgspec.Struct, frozen=True):
     fault: str = ""
     exact: bool = False
 
+    def as_action(self) -> dict[str, Json]:
+        """The fields of the `Action` that this line becomes: to run, to be asked about, or at fault."""
+        near = "; ".join(f"{c.capability} ({c.score:.2f})" for c in self.candidates)
+        told = f"{self.fault} Nearest: {near}." if near else self.fault
+        if not self.capability:
+            return {"fault": told or "No action is written like this."}
+        doubt = "" if self.state == "match" else f"the line is not certain: {told}"
+        return {"capability": self.capability, "arguments": self.arguments, "doubt": doubt}
+
 
 class Matcher:
     """Compiles lines against catalogues, and keeps what it has learnt of their capabilities.
 
     `calibration` None: the one that comes with Textor for this embedder, if any. `mode` "aie" is
-    the article's rule, which knows no contradiction. One line at a time may be compiled.
+    the article's rule, which knows no contradiction. May be used from several threads.
     """
 
     def __init__(
@@ -88,6 +99,7 @@ class Matcher:
         self._embedder = embedder
         self._mode = mode
         self._indexes = Indexes()
+        self._lock = threading.Lock()
         self.model_id = embedder.model_id if embedder else LEXICAL
         self.calibration = calibration or CALIBRATIONS.get(self.model_id)
 
@@ -99,21 +111,24 @@ class Matcher:
 
     def compile_now(self, lines: Sequence[str], catalogue: Catalogue) -> list[Compiled]:
         """The same; blocks while lines and new capabilities are embedded."""
-        phrases = Phrases(catalogue)
+        with self._lock:
+            plain, free = self._sorted(lines, catalogue)
+            guessed = iter(self._guessed(free, catalogue))
+            return [found or next(guessed) for found in plain]
+
+    def _sorted(self, lines: Sequence[str], catalogue: Catalogue) -> tuple[list[Compiled | None], list[Line]]:
+        """What the lines are with which nothing is to be guessed, None for the others; the others."""
+        phrases = self._indexes.of(catalogue).phrases
         written = [read_line(line) for line in lines]
         plain = [_plain(each, phrases) for each in written]
-        free = [each.line for each, found in zip(written, plain, strict=True) if found is None]
-        guessed = iter(self._guessed(free, catalogue))
-        return [found or next(guessed) for found in plain]
+        return plain, [each.line for each, found in zip(written, plain, strict=True) if found is None]
 
     def label(self, lines: Sequence[str], expected: Sequence[str], catalogue: Catalogue) -> list[Labelled]:
         """Lines with the names of what they should mean ("" for nothing) as examples for a
         calibration. Blocks."""
-        phrases = Phrases(catalogue)
-        written = [read_line(line) for line in lines]
-        plain = [_plain(each, phrases) for each in written]
-        free = [each.line for each, found in zip(written, plain, strict=True) if found is None]
-        ranked = iter(self._ranked(free, catalogue))
+        with self._lock:
+            plain, free = self._sorted(lines, catalogue)
+            ranked = iter(self._ranked(free, catalogue))
         examples: list[Labelled] = []
         for found, name in zip(plain, expected, strict=True):
             if found is None:
@@ -138,6 +153,8 @@ class Matcher:
         return [self._compiled(line, ranked) for line, ranked in pairs]
 
     def _ranked(self, lines: Sequence[Line], catalogue: Catalogue) -> list[list[Ranked]]:
+        if not lines:
+            return []
         index = self._index(catalogue)
         pairs = zip(lines, self._vectors(lines), strict=True)
         return [rank(spoken(line), index, vector) for line, vector in pairs]
@@ -165,11 +182,11 @@ class Matcher:
             for each in ranked
         )
         state, fault = self._state(ranked[0], candidates)
-        if state != "match":
-            return Compiled(line.text, state, candidates, line.slots, fault=fault)
         first = ranked[0]
+        if state == "fail" or first.objection:
+            return Compiled(line.text, state, candidates, line.slots, fault=fault)
         name = first.view.capability.name
-        return Compiled(line.text, state, candidates, line.slots, name, first.arguments)
+        return Compiled(line.text, state, candidates, line.slots, name, first.arguments, fault)
 
     def _state(self, first: Ranked, candidates: Sequence[Candidate]) -> tuple[State, str]:
         """By the calibration of the embedder, else by the bare rule."""

@@ -5,7 +5,8 @@ changes it even less. So three things are looked for in words:
 
 * a negation in the line that no view of the capability has;
 * a verb in the line whose opposite begins the views of the capability;
-* a reversing verb in the line (`close`, `delete`, `undo` …) of which no view has any synonym.
+* a verb of which no view has a synonym, and that reverses something (`close`, `delete`, `undo` …)
+  or is an operation of its own (`copy`, `print`, `rename` …).
 
 Any of them keeps a line from being a match. English, with the negations of some other languages.
 """
@@ -77,7 +78,7 @@ _NEGATING_SIGNS = re.compile("[不别別勿没沒]")
 _GROUPS = {
     "begin": "start open launch begin initiate boot compose",
     "make": "create make new build generate",
-    "add": "add append attach insert include put enclose join",
+    "add": "add append attach insert include put enclose",
     "remove": "remove delete erase drop discard trash cancel clear purge wipe detach eliminate exclude "
     "withdraw revoke uninvite scrap empty bin destroy unlink omit",
     "close": "close quit exit terminate shut kill end leave abort finish minimize",
@@ -108,9 +109,19 @@ _GROUPS = {
     "sell": "sell refund return",
     "block": "block ban forbid prevent",
     "archive": "archive",
+    "copy": "copy duplicate clone",
+    "rename": "rename",
+    "print": "print",
+    "share": "share publish",
+    "reschedule": "reschedule postpone delay",
+    "translate": "translate",
+    "convert": "convert export import",
+    "order": "sort shuffle rotate",
+    "join": "merge combine",
+    "mark": "mark flag rate",
 }
 #: Two words, with others between them, that are one verb.
-_PAIRS = {
+_WRITTEN_PAIRS = {
     ("call", "off"): "remove",
     ("take", "off"): "remove",
     ("take", "out"): "remove",
@@ -149,25 +160,17 @@ _OPPOSITES = (
     ("connect", "disconnect remove"),
     ("buy", "sell"),
 )
-#: Groups that undo something: not to be guessed by likeness when no view names them.
-_REVERSING = frozenset(
-    [
-        "remove",
-        "close",
-        "stop",
-        "resume",
-        "restore",
-        "undo",
-        "back",
-        "decline",
-        "unlock",
-        "disable",
-        "hide",
-        "disconnect",
-        "block",
-        "get",
-    ]
+#: Groups that reverse something or are an operation of their own: not to be guessed by likeness
+#: when no view names them.
+_NAMED = frozenset(
+    (
+        *("remove", "close", "stop", "resume", "restore", "undo", "back", "decline", "unlock", "disable"),
+        *("hide", "disconnect", "block", "get", "archive", "copy", "rename", "print", "share"),
+        *("reschedule", "translate", "convert", "order", "join", "mark"),
+    )
 )
+
+_PAIRS = {(stem(verb), particle): group for (verb, particle), group in _WRITTEN_PAIRS.items()}
 
 _OPPOSITE_OF: dict[str, set[str]] = {}
 for _one, _others in _OPPOSITES:
@@ -215,4 +218,4 @@ def opposed(line: frozenset[str], heads: frozenset[str], verbs: frozenset[str]) 
     for group in line - heads:
         if not line.issuperset(heads & _OPPOSITE_OF.get(group, set())):
             return True
-    return any(group in _REVERSING and group not in verbs for group in line)
+    return any(group in _NAMED and group not in verbs for group in line)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Vector = NDArray[numpy.float32]
 
 #: How many candidates are ranked to the end, and how many of the nearest are looked at for them.
-RANKED, LOOKED_AT = 5, 40
+RANKED, LOOKED_AT = 5, 20
 #: What is taken off for brackets that fit no phrase and for a contradiction, and given for words in
 #: common and for brackets that hold the like. Cosines of related texts lie between 0.3 and 0.9.
 UNFIT, OPPOSED, WORDS, SHAPE = 0.30, 0.20, 0.15, 0.15
@@ -105,7 +105,7 @@ def _looked_at(said: Spoken, index: Index, view: View, score: float) -> Ranked:
     if said.denied and not view.negated:
         contrary = "the line says not to"
     elif opposed(said.verbs, view.heads, view.verbs):
-        contrary = "the line says something contrary"
+        contrary = "the line says something else"
     shape = 0.0 if misfit else fit(slots, view.shapes.get(len(slots), ()))
     features = Features(
         score=score,

@@ -17,7 +17,6 @@ _SHAPES = {
     "number": re.compile(r"[-+]?\d[\d.,\s]*%?"),
     "email": re.compile(r"[^\s@]+@[^\s@]+\.\w+"),
     "url": re.compile(r"[a-z][a-z+.-]*://\S+|www\.\S+", re.IGNORECASE),
-    "pairs": re.compile(r"[^=]+=[^=]+(?:[:;,\n][^=]+=[^=]+)*"),
     "file": re.compile(
         r"(?:.*[/\\])?[^/\\]*\.(?:txt|md|pdf|docx?|odt|rtf|xlsx?|ods|csv|tsv|pptx?|json|ya?ml|xml|html?|"
         r"css|js|ts|py|sh|log|ini|toml|png|jpe?g|gif|svg|webp|mp3|wav|ogg|flac|mp4|mkv|avi|mov|zip|gz|tar|"
@@ -46,10 +45,19 @@ def shape(text: str) -> str:
     if not text:
         return ""
     if len(text) <= _LONGEST:
+        if _pairs(text):
+            return "pairs"
         for name, pattern in _SHAPES.items():
             if pattern.fullmatch(text):
                 return _SAME.get(name, name)
     return "text"
+
+
+def _pairs(text: str) -> bool:
+    """`name=value`, or several with a sign between them."""
+    parts = [part.strip() for part in text.split("=")]
+    between = all(re.search(r"\S\s*[:;,\n]\s*\S", part) for part in parts[1:-1])
+    return len(parts) > 1 and all(parts) and between and not _SHAPES["url"].match(text)
 
 
 def shapes_of(slots: Iterable[Sequence[str]]) -> tuple[frozenset[str], ...]:

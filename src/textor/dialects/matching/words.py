@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*|\[\]")
@@ -122,19 +123,15 @@ def stem(word: str) -> str:
 
 def content(words: tuple[str, ...]) -> tuple[str, ...]:
     """The stems of the words that mean something, each once, in order."""
-    kept = [word for word in words if word not in _STOP or word in ("next",)]
-    return tuple(dict.fromkeys(stem(word) for word in kept))
+    return tuple(dict.fromkeys(stem(word) for word in words if word not in _STOP))
 
 
-def trigrams(word: str) -> frozenset[str]:
-    """The groups of three letters of a word with its borders: what two spellings share."""
+def bigrams(word: str) -> frozenset[str]:
+    """The pairs of letters of a word with its borders: what two spellings share."""
     framed = f"^{word}$"
-    return frozenset(framed[at : at + 3] for at in range(len(framed) - 2))
+    return frozenset(framed[at : at + 2] for at in range(len(framed) - 1))
 
 
 def likeness(one: str, other: str) -> float:
-    """How alike two words are spelt: 0 to 1, the share of common groups of three letters (Dice)."""
-    if one == other:
-        return 1.0
-    mine, theirs = trigrams(one), trigrams(other)
-    return 2 * len(mine & theirs) / max(1, len(mine) + len(theirs))
+    """How alike two words are spelt, 0 to 1: twice the letters in common runs over all letters."""
+    return 1.0 if one == other else SequenceMatcher(None, one, other, autojunk=False).ratio()
