@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from textor.kernel.gate import Ruling
 from textor.kernel.runner import Runner
 from textor.kernel.services import Services
 from textor.kernel.state import State, message_size
+from textor.live import Hub
 from textor.messages import NO_STOP, Chunk, Context, FinishChunk, Grammar, Stop, TextChunk
 from textor.models.port import Model
 from textor.values import Json
@@ -42,15 +44,14 @@ async def rehearse(services: Services, made: e.AgentCreated) -> None:
     await registry.add(_Inert(offered))
     stand_in = _StandIn(real, _reply(services, made, offered))
     journal = MemoryJournal()
-    stage = Services(
-        journal,
-        registry,
-        lambda _: stand_in,
-        services.dialect,
-        services.layout,
-        lambda agent, text: "",
-        lambda action, capability, state, agent: Ruling("allow"),
-        clock=services.clock,
+    stage = dataclasses.replace(
+        services,
+        journal=journal,
+        registry=registry,
+        model=lambda _: stand_in,
+        found=lambda agent, text: "",
+        policy=lambda action, capability, state, agent: Ruling("allow"),
+        hub=Hub(),
     )
     definition = replace(made.definition, review=False)  # nobody is there to look at it
     agent = replace(made, agent="main", caller="", definition=definition)
