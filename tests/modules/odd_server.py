@@ -92,13 +92,18 @@ async def steps(context: Context) -> str:
 @server.tool()
 def media() -> list[Any]:
     """All kinds of content."""
-    links = [ResourceLink(type="resource_link", uri=f"https://pictures.example/{n}.png", name=f"p{n}") for n in range(40)]
+    links = [
+        ResourceLink(type="resource_link", uri=f"https://pictures.example/{n}.png", name=f"p{n}")
+        for n in range(40)
+    ]
     return [
         TextContent(type="text", text="Here you are."),
         ImageContent(type="image", data=base64.b64encode(PNG).decode(), mime_type="image/png"),
         AudioContent(type="audio", data=base64.b64encode(b"RIFFsound").decode(), mime_type="audio/wav"),
         ImageContent(type="image", data="not base64!", mime_type="image/png"),
-        EmbeddedResource(type="resource", resource=TextResourceContents(uri="memo://a/note.txt", text="a note")),
+        EmbeddedResource(
+            type="resource", resource=TextResourceContents(uri="memo://a/note.txt", text="a note")
+        ),
         EmbeddedResource(
             type="resource",
             resource=BlobResourceContents(

@@ -32,17 +32,23 @@ class Client(httpx2.AsyncClient):
         if call is not None:
             call.sent = True
         try:
-            return await super().send(request, **options)
+            response = await super().send(request, **options)
         except httpx2.TransportError as error:
             if request.method != "POST":
                 raise
             if call is not None and isinstance(error, _NEVER_LEFT):
                 call.sent = before
-            return _lost(request, error)
+            return _lost(request, f"{request.url} does not answer: {str(error) or type(error).__name__}")
+        if response.status_code == 404 and "mcp-session-id" in request.headers:
+            # a new process, which knows nothing of us and so has done nothing either
+            await response.aclose()
+            if call is not None:
+                call.sent = before
+            return _lost(request, f"{request.url} has forgotten our session.")
+        return response
 
 
-def _lost(request: httpx2.Request, error: Exception) -> httpx2.Response:
-    message = f"{request.url} does not answer: {str(error) or type(error).__name__}"
+def _lost(request: httpx2.Request, message: str) -> httpx2.Response:
     told = {"code": CONNECTION_CLOSED, "message": message, "data": LOST}
     return httpx2.Response(503, json={"jsonrpc": "2.0", "id": 0, "error": told}, request=request)
 

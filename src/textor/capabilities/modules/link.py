@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -70,6 +72,12 @@ PASSED = (
 )
 
 
+# What the SDK has to say of a module stands in the module's own log or in an outcome; without a
+# handler Python would write it into the person's terminal.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
 class Lost(Exception):
     """The connection is gone. `sent`: the module may have had the request; else it never left."""
 
@@ -87,7 +95,7 @@ class Link:
         log: Log,
         asked: Callable[[Question, Call | None], Awaitable[Answer]] | None,
         relisted: Callable[[], None],
-        auth: Any = None,
+        tokens: Path | None = None,
     ) -> None:
         self.spec = spec
         self.over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -96,7 +104,8 @@ class Link:
         self._log = log
         self._asked = asked
         self._relisted = relisted
-        self._auth = auth
+        self._tokens = tokens
+        self._asking = 0  #: questions that a person has not answered yet
         self._sieve = Sieve()
         self._client: Client | None = None
         self._process: Process | None = None
@@ -120,7 +129,11 @@ class Link:
         ready = asyncio.create_task(self._ready.wait())
         waiting: list[asyncio.Future[Any]] = [ready, self.over]
         try:
-            await asyncio.wait(waiting, timeout=self.spec.start, return_when=asyncio.FIRST_COMPLETED)
+            done = await asyncio.wait(waiting, timeout=self.spec.start, return_when=asyncio.FIRST_COMPLETED)
+            while not done[0] and self._asking:  # a person who logs in is not to be hurried
+                done = await asyncio.wait(
+                    waiting, timeout=self.spec.start, return_when=asyncio.FIRST_COMPLETED
+                )
         finally:
             ready.cancel()
         if self._ready.is_set():
@@ -205,7 +218,7 @@ class Link:
         spec = self.spec
         headers = filled(spec.headers, spec.name)
         if not spec.command:
-            async with reaching(spec.address, headers, self._auth, self._sieve) as made:
+            async with self._login() as auth, reaching(spec.address, headers, auth, self._sieve) as made:
                 yield _Made(made)
             return
         env = {name: os.environ[name] for name in PASSED if name in os.environ} | filled(spec.env, spec.name)
@@ -222,10 +235,35 @@ class Link:
         self._process = await Process.start(argv, env, cwd, self._log, None)
         try:
             await self._answering()
-            async with reaching(spec.address, headers, self._auth, self._sieve) as made:
+            async with self._login() as auth, reaching(spec.address, headers, auth, self._sieve) as made:
                 yield _Made(made)
         finally:
             await self._process.end()
+
+    @asynccontextmanager
+    async def _login(self) -> AsyncIterator[Any]:
+        if self.spec.login is None:
+            yield None
+            return
+        from textor.capabilities.modules.login import login_for
+
+        auth, back = await login_for(self.spec, self._tokens, self._open_page)
+        try:
+            yield auth
+        finally:
+            back.close()
+
+    async def _open_page(self, address: str) -> bool:
+        if self._asked is None:
+            return False
+        self._asking += 1
+        try:
+            question = Question(
+                self.spec.name, f"The module {self.spec.name} wants you to log in.", url=address
+            )
+            return (await self._asked(question, None)).action == "accept"
+        finally:
+            self._asking -= 1
 
     async def _answering(self) -> None:
         """Wait until something listens at the address of a server that we started."""
@@ -274,10 +312,6 @@ class Link:
             if self._is_loss(error):
                 self._lose(str(error))
                 raise Lost(str(error), scope_call.sent) from None
-            if error.error.message == "Session terminated":
-                # it has forgotten us, so it has not done anything either
-                self._lose("It has ended our session.")
-                raise Lost("It has ended our session.", False) from None
             if error.code == REQUEST_TIMEOUT:
                 raise Lost("It did not answer in time.", scope_call.sent) from None
             raise CapabilityError(f"The module {self.spec.name} refused: {error.error.message}") from None

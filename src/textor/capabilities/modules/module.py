@@ -61,6 +61,7 @@ class Module:
         self.known = False  #: whether it has ever told its tools
         self.log = Log(folder / f"{spec.name}.log" if folder is not None else None)
         self._cache = folder / f"{spec.name}.tools.json" if folder is not None else None
+        self._tokens = folder / f"{spec.name}.login.json" if folder is not None else None
         self._ask = ask
         self._changed = changed or (lambda module: None)
         self._clock = clock
@@ -241,7 +242,7 @@ class Module:
         self._lived = False
         self._set("starting", self.trouble)
         asked = None if self._ask is None else self._asked
-        link = Link(self.spec, self.log, asked, self._relist)
+        link = Link(self.spec, self.log, asked, self._relist, self._tokens)
         try:
             if why := await link.open():
                 return why
@@ -268,8 +269,10 @@ class Module:
                 return ""
             nap = asyncio.ensure_future(self._sleep(max(left, 1.0)))
             waiting: list[asyncio.Future[Any]] = [link.over, nap]
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            nap.cancel()
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                nap.cancel()
         return link.over.result()
 
     def _set(self, state: State, trouble: str) -> None:

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,6 +30,17 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 TAKEN = frozenset({"core", "files", "shell", "values", "time", "modules", "functions", "textor", "use"})
 
 PROTOCOLS = ("auto", "legacy", "2026-07-28")
+
+
+class Login(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How we log in at an address (OAuth). Where no `client_id` is known, we register ourselves, or
+    name the document at `metadata_url`. `${NAME}` in id and secret stands for a variable."""
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str = ""
+    metadata_url: str = ""
 
 
 class ModuleSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -56,6 +67,7 @@ class ModuleSpec(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     deadline: float = 600.0
     idle: float | None = 900.0
     protocol: str = "auto"
+    login: Login | None = None
 
     @property
     def place(self) -> str:
@@ -97,6 +109,8 @@ def checked(spec: ModuleSpec) -> ModuleSpec:
         raise UseError(f"There is no placement {spec.placement!r}.", "Use local or container:IMAGE.")
     if spec.placement != "local" and (not spec.command or spec.address):
         raise UseError(f"The module {spec.name} cannot run in a container: that takes a command alone.")
+    if spec.login is not None and not spec.address:
+        raise UseError(f"The module {spec.name} has no address to log in at.")
     if spec.protocol not in PROTOCOLS:
         raise UseError(f"There is no protocol {spec.protocol!r}.", f"Use one of: {', '.join(PROTOCOLS)}.")
     for what in ("start", "deadline", "idle"):
