@@ -26,6 +26,9 @@ Status = Literal["initializing", "running", "finished"]
 FULL = 16 << 20
 
 
+#: Seconds from the end of the output until the end of a container, when nothing was cut.
+SOON = 1.0
+
 GONE = "the container is gone: it was removed from the engine"
 
 
@@ -97,19 +100,27 @@ class Container:
     async def _follow(self) -> None:
         broken = True  # whether something may have come that we did not receive
         try:
-            if self._attached is not None:
-                try:
-                    await self._receive(self._attached)
+            if (attached := self._attached) is not None:
+                with contextlib.suppress(EngineGone):
+                    await self._receive(attached)
                     broken = False
-                except EngineGone:
-                    self._attached.close()  # the next input makes a new one
-                    self._attached = None
+                self._let_go(attached)
             while self.final is None:
                 try:
-                    await (self._catch_up() if broken else self.engine.wait(self.id))
+                    if broken:
+                        await self._catch_up(follow=True)
+                    else:
+                        async with asyncio.timeout(SOON):
+                            await self.engine.wait(self.id)
                     state = await self.engine.inspect(self.id)
                     if not state.running:
+                        if state.exit_status is not None:
+                            # a cut connection looks like an ended one, and following may stop
+                            # short of the last words; now the log is whole
+                            await self._catch_up(follow=False)
                         self._end(Final(state.exit_status, self._reason(state)))
+                except TimeoutError:  # it goes on: then the connection had been cut
+                    broken = True
                 except EngineGone:
                     broken = True
                     await until_back(self.engine)
@@ -118,9 +129,15 @@ class Container:
         except EngineError as error:
             self._end(Final(None, str(error)))
 
-    async def _catch_up(self) -> None:
-        """Receive from the log what is new in it, until the container ends."""
-        log = await self.engine.logs(self.id, follow=True)
+    def _let_go(self, attached: Stream) -> None:
+        """A connection has ended; the next input makes a new one."""
+        attached.close()
+        if self._attached is attached:
+            self._attached = None
+
+    async def _catch_up(self, *, follow: bool) -> None:
+        """Receive from the log what is new in it; with `follow` until the container ends."""
+        log = await self.engine.logs(self.id, follow=follow)
         try:
             passed = {1: 0, 2: 0}
             async for stream, data in output_of(log):
@@ -191,10 +208,11 @@ class Container:
             raise CapabilityError(f"{self.about.name} was started with a timeout, so it takes no input.")
         if self._attached is None:
             self._attached = await self.engine.attach(self.id, stdin=True, output=False)
+        attached = self._attached
         try:
-            await self._attached.send(data)
+            await attached.send(data)
         except EngineGone:
-            self._attached = None
+            self._let_go(attached)
             raise
 
     async def ended(self, patience: float | None) -> Final | None:
