@@ -1,0 +1,1 @@
+"""A calendar program: events with repetition, day and week, and iCalendar files."""

@@ -1,0 +1,1 @@
+"""An email program: recipients, subject, body, attachments, drafts, and sending by SMTP."""
