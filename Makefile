@@ -1,4 +1,4 @@
-# make setup   builds .venv, installs Textor and fetches the model in the box
+# make setup   builds .venv, installs Textor and fetches the models in the box
 # make run     sets up and starts the page
 # make test    sets up and runs every check and test
 # Also: lint, bench, fuzz, clean. PYTHON names the interpreter (3.11 or newer).
@@ -30,6 +30,7 @@ $(VENV)/.tested-with: pyproject.toml | $(BIN)/pip
 # Looks first and fetches only what is missing; without a network Textor still runs other models.
 box: $(VENV)/.installed
 	@$(BIN)/python -m textor.models.box_fetch >/dev/null || echo "Going on without the model in the box."
+	@$(BIN)/python -m textor.memory.embedder_fetch >/dev/null || echo "Going on without the embedding model."
 
 run: setup
 	@$(BIN)/textor serve

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from textor.actions import Capability, Catalogue
 from textor.dialects.matching import Compiled, Matcher
@@ -246,3 +248,12 @@ def test_several_threads_may_use_one_matcher(matcher: Matcher, catalogue: Catalo
     with ThreadPoolExecutor(4) as pool:
         again = list(pool.map(lambda line: one(matcher, line, catalogue), lines))
     assert [c.candidates for c in again] == [c.candidates for c in alone]
+
+
+@given(st.text(st.sampled_from("set emailsubject to[]`\"'>:1.- \n\r\t不\ud800é")) | st.text())
+def test_any_text_is_compiled(text: str) -> None:
+    compiled = one(Matcher(), text)
+    assert compiled.state in ("match", "weak", "ambiguous", "fail")
+    assert compiled.state == "match" or compiled.fault
+    if compiled.state == "match" and not compiled.exact:
+        assert not compiled.candidates[0].objection

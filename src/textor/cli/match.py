@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from textor.cli import DONE
 from textor.cli.parser import Commands
-from textor.errors import UseError
+from textor.errors import ModelError, UseError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 LINES holds one JSON object a line, {"line": "…"}; - is stdin. For each the answer is an object with
-`line`, `state` (match, weak, ambiguous or fail), `capability` and `arguments` (for a match),
+`line`, `state` (match, weak, ambiguous or fail), `capability` and `arguments` (of the match, or of
+what weak and ambiguous lines are asked about),
 `parameters` (the texts in brackets), `candidates` (five at most, with `score`, `probability` and
 `objection`), `exact` and `fault`. `textor match calibrate` fits the thresholds to labelled lines,
 {"line": "…", "expected": "name"}, with null where no capability is meant.
@@ -84,7 +85,7 @@ def compile_lines(args: argparse.Namespace, file: str, offered: Catalogue) -> in
         if args.json:
             print(msgspec.json.encode(compiled).decode())
             continue
-        meant = compiled.capability or compiled.fault
+        meant = compiled.fault or compiled.capability
         print(clean(f"{compiled.state:9}  {compiled.line}  ->  {meant}").replace("\n", " "))
         if compiled.state != "match":
             for each in compiled.candidates:
@@ -167,7 +168,11 @@ def _embedder(named: str | None) -> Embedder:
     kept = config.data / "vectors.db"
     if named is None:
         made = MiniLM(config.data)
-        made.fetch(lambda text: print(f"textor: {text}", file=sys.stderr))
+        try:
+            made.fetch(lambda text: print(f"textor: {text}", file=sys.stderr))
+        except ModelError as error:
+            error.hint += " Without it, --mode lexical matches by words alone."
+            raise
         return Cached(made, kept)
     from textor.models.registry import resolve
 
