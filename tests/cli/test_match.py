@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,37 @@ def test_a_calibration_is_written_and_used(textor: Program) -> None:
     (textor.folder / "other.json").write_text(json.dumps(strict))
     wrong = textor("match", *args, "--calibration", "other.json", LABELLED)
     assert wrong.returncode == 2 and "was made for the embedding model all-MiniLM" in wrong.stderr
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Embeddings by how often the letters a to z occur."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        rows = [[text.count(chr(97 + at)) for at in range(26)] for text in body["input"]]
+        data = [{"index": at, "embedding": row} for at, row in enumerate(rows)]
+        sent = json.dumps({"data": data}).encode()
+        self.send_response(200 if self.path == "/v1/embeddings" and body["model"] == "letters" else 404)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, *args: Any) -> None:
+        """Nothing on stderr."""
+
+
+def test_an_embedder_of_a_server(textor: Program) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        textor.configure(f'[providers.mine]\nbase_url = "http://127.0.0.1:{server.server_port}/v1"\n')
+        near, far = compiled(textor, ["pause the music", "xyz"], "--embedder", "mine:letters")
+        assert near["candidates"][0]["capability"] == "music.pause"
+        assert near["candidates"][0]["probability"] == 0.0, "nothing is calibrated for this model"
+        assert far["state"] != "match"
+        args = ("match", "--capabilities", CAPABILITIES, "-", "--embedder", "mine:other")
+        wrong = textor(*args, stdin='{"line": "a"}')
+        assert wrong.returncode == 1 and "status 404" in wrong.stderr
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

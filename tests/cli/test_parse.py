@@ -27,7 +27,7 @@ WRITTEN = {
     "script": '!FILES-WRITE<!|"a.txt", "hi"|!>',
     "tools": '<tool_call>{"name": "files_write", "arguments": {"path": "a.txt", "text": "hi"}}</tool_call>',
     "xml": '<actions><files_write path="a.txt" text="hi"/></actions>',
-    "step": '{"thought": "", "command": {"name": "files_write", "arguments": {"path": "a.txt", "text": "hi"}}}',
+    "step": '{"command": {"name": "files_write", "arguments": {"path": "a.txt", "text": "hi"}}}',
     "plan": "1. write [hi] to file [a.txt]",
 }
 
