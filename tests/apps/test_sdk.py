@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -66,12 +65,6 @@ def make() -> App[Note]:
 
 
 Body = Callable[[Served], Awaitable[None]]
-
-
-@pytest.fixture(autouse=True)
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TEXTOR_DATA", str(tmp_path))
-    return tmp_path
 
 
 def run(body: Body, token: str = "", app: App[Any] | None = None) -> None:

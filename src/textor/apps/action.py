@@ -91,9 +91,12 @@ class Action:
     def single(self) -> str:
         """The parameter that the document's `SingleText` fills: the only text that must be given."""
         names = self.required or self.parameters[:1]
-        if len(names) == 1 and self.schema["properties"][names[0]].get("type") == "string":
-            return names[0]
-        return ""
+        if len(names) != 1:
+            return ""
+        told = self.schema["properties"][names[0]]
+        words = told.get("enum", [])
+        is_text = told.get("type") == "string" or (words and all(isinstance(word, str) for word in words))
+        return names[0] if is_text else ""
 
     @property
     def contract(self) -> str:

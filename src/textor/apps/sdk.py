@@ -165,8 +165,9 @@ class App(Generic[S]):
         return self._by.get()
 
     @contextmanager
-    def change(self, label: str) -> Iterator[None]:
-        with self.store.change(self.by, label):
+    def change(self, label: str, *, final: bool = False) -> Iterator[None]:
+        """One change, for `async` actions; a `final` one cannot be taken back, nor what came before."""
+        with self.store.change(self.by, label, final=final):
             yield
 
     async def run(self, action: Action, arguments: dict[str, Any], by: By) -> dict[str, Any]:
@@ -207,7 +208,9 @@ class App(Generic[S]):
         self.store.open(self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}.json")
 
     def begin(self) -> None:
-        """The document of a new process."""
+        """The document and the window of a new process."""
+        if self.store.fresh_window:
+            self.store.window = self.store.fresh_window()
         if self.documents is None:
             self.store.open(self.folder / "document.json")
         else:

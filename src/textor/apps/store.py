@@ -42,7 +42,6 @@ class Change(msgspec.Struct, frozen=True):
     version: int
     by: By
     label: str
-    undoable: bool = False
 
 
 class Entry(msgspec.Struct):
@@ -60,6 +59,7 @@ class Store(Generic[S]):
     def __init__(self, fresh: Callable[[], S], window: Callable[[], msgspec.Struct] | None = None) -> None:
         self.fresh = fresh
         self.state: S = fresh()
+        self.fresh_window = window
         self.window: msgspec.Struct | None = window() if window else None
         self.version = 0
         self.path: Path | None = None
@@ -143,8 +143,11 @@ class Store(Generic[S]):
     # -- changing --------------------------------------------------------------------------
 
     @contextmanager
-    def change(self, by: By, label: str) -> Iterator[None]:
-        """Whatever the body does to `state` is one change; when it raises, nothing has happened."""
+    def change(self, by: By, label: str, *, final: bool = False) -> Iterator[None]:
+        """Whatever the body does to `state` is one change; when it raises, nothing has happened.
+
+        After a `final` one, neither it nor what came before can be taken back.
+        """
         if self._inside:
             yield
             return
@@ -165,9 +168,9 @@ class Store(Generic[S]):
             finally:
                 self._inside = False
             if after != before:
-                self._commit(Change(self.version + 1, by, label, True), before, after)
+                self._commit(Change(self.version + 1, by, label), before, after, final)
 
-    def _commit(self, change: Change, before: dict[str, Any], after: dict[str, Any]) -> None:
+    def _commit(self, change: Change, before: dict[str, Any], after: dict[str, Any], final: bool) -> None:
         kept = {key: value for key, value in after.items() if key != "window"}
         if self.path is not None and kept != {k: v for k, v in before.items() if k != "window"}:
             try:
@@ -177,14 +180,14 @@ class Store(Generic[S]):
                 raise Refused(f"{self.path} cannot be written: {error.strerror}.", status=507) from None
             self._stamp = _stamp(self.path)
         self.version, self.last = change.version, change
-        self._history.append(Entry(change, before, after))
-        del self._history[:-HISTORY]
+        self._history = [] if final else [*self._history, Entry(change, before, after)][-HISTORY:]
         self._tell()
 
     def edit(self, path: str, value: Any, base: Any, by: By = "person") -> None:
         """Set one place of the state ("subject", "series.0.name"), as a page does.
 
-        `base` is the text that the person began from: what was added to it meanwhile is kept.
+        `base` is the text that the person began from: what was added to it meanwhile is kept. With None
+        the value simply counts.
         """
         tree = self._json()
         steps = path.split(".")
@@ -253,9 +256,11 @@ def merged(value: Any, base: Any, current: Any) -> Any:
     """The text that a person made of `base`, with what was added at its end or beginning meanwhile."""
     if not (isinstance(value, str) and isinstance(base, str) and isinstance(current, str)) or current == base:
         return value
-    if base and current.startswith(base):
+    if not base:
+        return f"{value}\n{current}" if value else current
+    if current.startswith(base):
         return value + current[len(base) :]
-    if base and current.endswith(base):
+    if current.endswith(base):
         return current[: len(current) - len(base)] + value
     return value
 

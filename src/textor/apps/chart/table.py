@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import NamedTuple
 
 from textor.apps.chart.numbers import from_json, has_decimal_comma, parse_number, parse_series
 from textor.apps.store import Refused
 
+YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
 Column = list[float | None]
 
 
@@ -63,7 +65,7 @@ def _from_csv(text: str) -> Table:
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=mark) if any(cell.strip() for cell in row)]
     if len(rows[0]) < 2:
         raise Refused("The table has one column.", "Each row needs a label and a number.")
-    if all(_is_number(cell) for cell in rows[0][1:]):
+    if not _is_head(rows[0]):
         rows.insert(0, ["", *(f"Series {n}" if len(rows[0]) > 2 else "" for n in range(1, len(rows[0])))])
     names = [name.strip() for name in rows[0][1:]]
     if len(set(names)) != len(names):
@@ -76,6 +78,12 @@ def _from_csv(text: str) -> Table:
         for name, cell in zip(names, [*row[1:], *[""] * len(names)], strict=False):
             columns[name].append(parse_number(cell, decimal) if cell.strip() else None)
     return Table([row[0].strip() for row in rows[1:]], columns)
+
+
+def _is_head(row: list[str]) -> bool:
+    """Whether a row holds names: words, or years behind a word or nothing."""
+    years = len(row) > 2 and all(YEAR.fullmatch(cell.strip()) for cell in row[1:])
+    return years or not all(_is_number(cell) for cell in row[1:])
 
 
 def _is_number(cell: str) -> bool:

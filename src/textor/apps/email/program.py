@@ -231,7 +231,7 @@ async def send_email() -> str:
         refused = await asyncio.to_thread(send, load_account(), message)
         now = datetime.now().strftime("%Y-%m-%d %H:%M")
         if app.store.id == document:
-            with app.change("sent the email"):
+            with app.change("sent the email", final=True):
                 app.state.sent = now
     reached = [r for r in email.recipients if parse_addresses(r)[0].bare not in refused]
     told = f"Sent to {', '.join(reached)}."

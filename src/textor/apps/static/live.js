@@ -133,17 +133,23 @@ function onInput(event) {
   waiting.set(field, setTimeout(() => post(field), PAUSE));
 }
 
-async function post(field) {
+let line = Promise.resolve(); // edits go one after the other, so that the last one typed is the last
+
+function post(field) {
   clearTimeout(waiting.get(field));
   waiting.delete(field);
-  const base = bases.get(field) ?? null;
-  const value = written(field);
-  bases.set(field, value);
-  const answer = await edit(fullPath(field, field.dataset.bind), value, base);
-  field.setAttribute("aria-invalid", String(answer === null));
+  line = line.then(async () => {
+    // Of a long text the app keeps what was added meanwhile, if it knows what the person began from.
+    const base = field.matches("textarea") ? bases.get(field) ?? "" : null;
+    const value = written(field);
+    bases.set(field, value);
+    const answer = await edit(fullPath(field, field.dataset.bind), value, base);
+    field.setAttribute("aria-invalid", String(answer === null));
+  });
+  return line;
 }
 
-const flush = () => Promise.all([...waiting.keys()].map(post));
+const flush = () => Promise.all([line, ...[...waiting.keys()].map(post)]);
 
 function onLeave(event) {
   const field = event.target;
