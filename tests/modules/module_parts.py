@@ -40,7 +40,7 @@ class Desk:
     def progress(self, text: str) -> None:
         self.shown.append(text)
 
-    async def perform(self, provider: ModulesProvider, name: str, **arguments: Any) -> Outcome:
+    async def perform(self, provider: ModulesProvider, name: str, /, **arguments: Any) -> Outcome:
         return await provider.invoke(Action("a1", name, arguments), self)
 
 

@@ -16,7 +16,7 @@ configuration file in which a bigger model can be named. Each command has its ow
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Read the arguments; ends the program with 2 and a sentence when they are wrong."""
-    from textor.cli import agents, chat, config, doctor, match, models, run, serve, sessions
+    from textor.cli import agents, chat, config, doctor, match, models, modules, rules, run, serve, sessions
     from textor.cli import parse as parse_command
 
     parser = argparse.ArgumentParser(
@@ -27,7 +27,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"textor {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (run, chat, serve, sessions, models, agents, config, parse_command, match, doctor):
+    first = (run, chat, serve, sessions, models, agents, modules, rules, config)
+    for module in (*first, parse_command, match, doctor):
         module.add(commands)
     return parser.parse_args(match.arranged(argv))
 

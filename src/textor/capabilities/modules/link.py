@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ from textor.capabilities.modules.http import LOST, reaching
 from textor.capabilities.modules.log import Log
 from textor.capabilities.modules.questions import Answer, Question, completed, fields_of
 from textor.capabilities.modules.sieve import Sieve
-from textor.capabilities.modules.spec import ModuleSpec, filled
+from textor.capabilities.modules.spec import BOX, ModuleSpec, filled
 from textor.capabilities.modules.stdio import Process, patiently, pipe, speaking
 from textor.errors import CapabilityError, TextorError
 
@@ -410,6 +411,8 @@ def _told_by(error: BaseException) -> str:
 def placed(spec: ModuleSpec) -> list[str]:
     """The command as it runs at its place. Raises `CapabilityError` where there is no engine."""
     if spec.placement == "local":
+        if spec.command[0] in BOX:
+            return [sys.executable, "-m", spec.command[0].replace(":", ".modules."), *spec.command[1:]]
         return list(spec.command)
     engine = shutil.which("docker") or shutil.which("podman")
     if engine is None:

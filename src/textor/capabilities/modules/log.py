@@ -42,8 +42,17 @@ class Log:
             self._write(line)
 
     def last(self, count: int = 8) -> str:
-        """The last lines, for a message."""
-        return "\n".join(list(self.lines)[-count:])
+        """The last lines, for a message. Of a traceback only what it ends with: the rest is for
+        whoever mends the module, and stands in its file."""
+        told: list[str] = []
+        inside = False
+        for line in self.lines:
+            if line.startswith("Traceback (most recent call last)"):
+                inside = True
+            elif not inside or not line[0].isspace():
+                inside = False
+                told.append(line)
+        return "\n".join(told[-count:])
 
     def _write(self, line: str) -> None:
         assert self.path is not None

@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -28,6 +29,9 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
 #: Areas of our own that a module must not pose as.
 TAKEN = frozenset({"core", "files", "shell", "values", "time", "modules", "functions", "textor", "use"})
+
+#: First words of a command that stand for a module in the box, wherever Textor is installed.
+BOX = ("textor:shell", "textor:files")
 
 PROTOCOLS = ("auto", "legacy", "2026-07-28")
 
@@ -101,6 +105,8 @@ def checked(spec: ModuleSpec) -> ModuleSpec:
         )
     if spec.name in TAKEN:
         raise UseError(f"The name {spec.name!r} is that of a part of Textor.", "Give the module another one.")
+    if spec.command and spec.command[0].startswith("textor:") and spec.command[0] not in BOX:
+        raise UseError(f"There is no {spec.command[0]} in the box.", f"There is: {', '.join(BOX)}.")
     if not spec.command and not spec.address:
         raise UseError(f"The module {spec.name} has neither a command nor an address.")
     if spec.address and not _ADDRESS.fullmatch(spec.address):
@@ -132,6 +138,11 @@ def filled(values: Mapping[str, str], module: str) -> dict[str, str]:
             ) from None
 
     return {name: _VARIABLE.sub(variable, text) for name, text in values.items()}
+
+
+def folder_of(data: Path) -> Path:
+    """Where logs, lists of tools and logins are kept, in the data folder."""
+    return data / "modules"
 
 
 async def read_entries(journal: Journal) -> dict[str, Entry]:

@@ -30,7 +30,7 @@ def _line(line: str) -> str:
     for part in line.split("\r"):
         drawn = part + drawn[len(part) :]
     while "\b" in drawn:
-        shorter = re.sub(r"[^\b]\b", "", drawn)
+        shorter = re.sub(r"[^\x08]\x08", "", drawn)
         drawn = shorter if shorter != drawn else drawn.replace("\b", "")
     return drawn
 

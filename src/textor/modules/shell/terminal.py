@@ -149,7 +149,8 @@ class Terminal:
                 told = None if number != "running" else told
             elif int(number) in _READS[machine]:
                 with suppress(OSError):
-                    if os.readlink(f"/proc/{pid}/fd/{int(arguments[0], 16)}") == self.name:  # noqa: PTH115
+                    file = os.readlink(f"/proc/{pid}/fd/{int(arguments[0], 16)}")  # noqa: PTH115
+                    if file in (self.name, "/dev/tty"):
                         return True
             elif int(number) in _SELECTS[machine]:
                 told = None
