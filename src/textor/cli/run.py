@@ -18,20 +18,32 @@ if TYPE_CHECKING:
 EPILOG = """\
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 a limit was reached, 130 interrupted. Where stdin is
 no terminal nobody can be asked, and what would be asked about is denied unless --yes allows it.
+
+--stdio keeps an agent (`sia`, if none is named) at work on a pipe: what comes on stdin is for it to
+read, what it writes comes on stdout. It waits without a model until something changes, and ends
+when stdin has ended and nothing is left to do.
 """
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("run", help="do one task", description=__doc__, epilog=EPILOG)
-    parser.add_argument("text", nargs="+", metavar="TASK", help="what to do; - reads it from stdin")
+    parser.add_argument("text", nargs="*", metavar="TASK", help="what to do; - reads it from stdin")
     add_choices(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the reply")
+    parser.add_argument("--stdio", action="store_true", help="keep an agent at work on stdin and stdout")
+    parser.add_argument("--session", metavar="ID", help="with --stdio: go on with this session")
     parser.set_defaults(command=main)
 
 
 def main(args: argparse.Namespace) -> int:
     import asyncio
 
+    if args.stdio:
+        from textor.cli.pipe import run
+
+        return asyncio.run(run(args))
+    if args.session:
+        raise UseError("--session belongs to --stdio.", "`textor sessions resume` goes on with any other.")
     return asyncio.run(_run(args))
 
 

@@ -1,0 +1,115 @@
+"""`textor run --stdio`: an agent at work on a pipe, headless, until nothing is left to do."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from textor.cli import DONE, INTERRUPTED
+from textor.errors import UseError
+
+if TYPE_CHECKING:
+    from textor.assembly import Machine
+    from textor.kernel.state import State
+    from textor.monitor import Monitor
+    from textor.session import Session
+    from textor.stdio import Stdio
+
+AGENT = "sia"
+
+
+async def run(args: argparse.Namespace) -> int:
+    from textor.assembly import monitor_of, open_machine
+    from textor.cli.opening import configuration
+
+    config = configuration(models__default=args.model)
+    async with open_machine(config) as machine:
+        if machine.host is None:
+            raise UseError(
+                "Another Textor works on this data folder, and a pipe needs its own process as the host.",
+                "End the other one, or set TEXTOR_DATA to another folder.",
+            )
+        monitor = monitor_of(machine.providers)
+        assert monitor is not None  # `core_providers` always gives one
+        session = await _session(args, machine)
+        monitor.stdio.attach(session.id, _write)
+        threading.Thread(
+            target=_read, args=(monitor.stdio, asyncio.get_running_loop()), name="stdin", daemon=True
+        ).start()
+        return await _Pipe(session, monitor).work()
+
+
+async def _session(args: argparse.Namespace, machine: Machine) -> Session:
+    from textor.cli.opening import workspace
+
+    if args.session:
+        return await machine.session(args.session)
+    return await machine.create(
+        " ".join(args.text) or None,
+        workspace=workspace(args),
+        agent=args.agent or AGENT,
+        model=args.model or "",
+        policy="yes" if args.yes else machine.config.gate.policy,
+        attended=False,
+        limits=machine.config.limits,
+    )
+
+
+class _Pipe:
+    """Turn after turn of the agent `main`; between two of them nothing runs but the waiting."""
+
+    def __init__(self, session: Session, monitor: Monitor) -> None:
+        from textor.cli.terminal import Terminal
+
+        self.session = session
+        self.monitor = monitor
+        self.terminal = Terminal(out=sys.stderr)
+
+    async def work(self) -> int:
+        from textor.cli.attend import Attendant
+        from textor.cli.run import code_of, why
+
+        after = 0
+        while True:
+            state = await self.session.state()
+            main = state.agents["main"]
+            if main.turn is None and not main.inbox:
+                if self._is_over(state):
+                    return DONE
+                told = await self.monitor.change(lambda state=state: state, "main")  # type: ignore[misc]
+                await self.session.post("; ".join(told) + ".")
+            attendant = Attendant(self.session, self.terminal, attended=False)
+            ended = await attendant.until_end(after=after)
+            after = (await self.session.state()).seq
+            if ended.reason not in ("replied", "asked"):
+                self.terminal.say(f"textor: {why(ended)}", "bad")
+                return INTERRUPTED if attendant.interrupted else code_of(ended)
+
+    def _is_over(self, state: State) -> bool:
+        """Whether nothing can wake the agent any more that it has not been told."""
+        alive = any(row.status != "finished" for row in self.monitor.rows(self.session.id))
+        return self.monitor.stdio.ended and not alive and not self.monitor.news(state, "main")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _read(stdio: Stdio, loop: asyncio.AbstractEventLoop) -> None:
+    """Hand on what comes on stdin, in a thread: it may be a file, which no loop can wait for."""
+    while True:
+        try:
+            data = os.read(0, 65_536)
+        except OSError:
+            data = b""
+        try:
+            loop.call_soon_threadsafe(stdio.feed, data) if data else loop.call_soon_threadsafe(stdio.end)
+        except RuntimeError:  # the loop has ended, and with it this program
+            return
+        if not data:
+            return

@@ -1,0 +1,46 @@
+"""`textor run --stdio`: an agent at work on a pipe."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from textor.testing import Reply
+
+from .conftest import Program
+
+Scripted = Callable[..., Any]
+
+
+def test_an_agent_reads_and_writes_on_a_pipe_and_ends_with_it(textor: Program, scripted: Scripted) -> None:
+    replies = [
+        'Data waits.\n<actions><read_stdin n="100"/></actions>',
+        'I greet.\n<actions><write_stdout message="Hello Ann &amp; co"/></actions>',
+        "Nothing more is to be done.",
+        "It has ended.",
+    ]
+    with scripted(replies) as server:
+        textor.env["TEXTOR_SANDBOX"] = "off"
+        process = subprocess.Popen(
+            [*textor.command, "run", "--stdio"],
+            env=textor.env, cwd=textor.folder, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("I am Ann")
+        process.stdin.flush()
+        assert process.stdout.readline() == "Hello Ann & co\n"
+        asked = len(server.requests)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, ""), err
+        assert "Traceback" not in err
+    texts = [request.messages[-1]["content"] for request in server.requests]
+    assert 'stdin="8"' in str(texts[0]) and "I am Ann" in str(texts[1])
+    assert asked in (2, 3) and len(texts) in (3, 4)
+
+
+def test_what_cannot_be_is_told(textor: Program, scripted: Scripted) -> None:
+    with scripted([Reply("x")]):
+        done = textor("run", "--session", "abc", "x")
+    assert done.returncode == 2 and "--stdio" in done.stderr

@@ -1,0 +1,224 @@
+"""The two layouts: what stands where, well-formed whatever it holds, and what wakes an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sia_parts import Time, context_of, ended, machine, until
+
+from textor import events as e
+from textor.events import Definition
+from textor.journal.sqlite import SqliteJournal
+from textor.kernel.state import State, fold_all
+from textor.layouts_xml import Regenerated
+from textor.messages import Context, said
+from textor.monitor import Monitor
+from textor.status import parts_of
+from textor.testing import Gate, Reply, ScriptedModel
+
+XML = Definition(
+    "tester", dialects=("xml",), layout="regenerated", prompt="You are tested.", capabilities=("*",)
+)
+
+
+def acting(*actions: str) -> str:
+    return f"I act.\n<actions>{''.join(actions)}</actions>"
+
+
+@given(st.lists(st.text(), max_size=3), st.text(), st.text())
+def test_the_context_is_well_formed_whatever_it_holds(tmp: list[str], said_text: str, note: str) -> None:
+    layout = Regenerated(parts_of(Monitor()), lambda id: 1000)
+    message = layout.posted([e.MessagePosted("main", said_text, sender='a"<b')], "", [])
+    bodies: list[e.Body] = [
+        e.SessionCreated("/"),
+        e.AgentCreated("main", XML, "m"),
+        e.MessagePosted("main", said_text),
+        e.MessagesDelivered("main", ("1",), message),
+        e.GenerationStarted("main", 1, "m"),
+        e.GenerationFinished("main", said("assistant", f"{said_text}\n<actions>")),
+        e.Observed("main", (said("user", note), *(said("user", text) for text in tmp))),
+        e.NoteSet("main", note, said_text or "x"),
+    ]
+    state = fold_all(State(), [e.Event(b, str(n), 0.0, n) for n, b in enumerate(bodies, 1)])
+    text = layout.status(state, state.agents["main"], 0.0)
+    seen = context_of(Context((said("user", text),)))
+    assert [part.tag for part in seen][:4] == ["system", "containers", "messages", "previous"]
+
+
+def test_only_the_previous_iteration_is_there_and_the_messages_of_the_turn(tmp_path: Path) -> None:
+    replies = [acting("<time.now/>"), acting('<print text="5 &lt; 6"/>'), "That is all.", "And again."]
+
+    async def play() -> list[Context]:
+        model = ScriptedModel(replies, native_tools=False)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create(
+                "first <b>", workspace=tmp_path, definition=XML, model=model.id, policy="yes", attended=False
+            )
+            seen = await until(session, ended)
+            await session.post("second")
+            await until(session, ended, seen[-1].seq)
+        return model.contexts
+
+    one, two, three, four = map(context_of, asyncio.run(play()))
+    assert one.find("previous") is not None and len(one.find("previous") or ()) == 0
+    assert [a.tag for a in two.findall("previous/actions/*")] == ["time.now"]
+    (printed,) = three.findall("previous/actions/*")
+    assert (printed.tag, printed.attrib["text"], (printed.text or "").strip()) == ("print", "5 < 6", "5 < 6")
+    assert [[(m.text or "").strip() for m in c.iter("message")] for c in (one, two, three, four)] == [
+        ["first <b>"], ["first <b>"], ["first <b>"], ["second"]
+    ]  # fmt: skip
+    assert (four.findtext("previous/reasoning") or "").strip() == "That is all."
+
+
+def test_what_was_not_understood_is_told_in_the_next_context(tmp_path: Path) -> None:
+    async def play() -> list[Context]:
+        model = ScriptedModel(["<actions><print text='a</actions>", "Enough."], native_tools=False)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create("x", workspace=tmp_path, definition=XML, model=model.id)
+            await until(session, ended)
+        return model.contexts
+
+    notices = context_of(asyncio.run(play())[1]).findall("previous/notice")
+    assert len(notices) == 1 and "line" in (notices[0].text or "").lower()
+
+
+def test_monitored_files_stand_at_the_end_and_survive_a_restart(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("first </status>")
+    stable = Definition("tester", dialects=("xml",), prompt="You are tested.", capabilities=("*",))
+
+    async def play() -> tuple[list[Context], list[Context]]:
+        replies = [acting('<monitor_file path="notes.txt"/>', '<monitor_file path="./notes.txt"/>'), "Seen."]
+        model = ScriptedModel(replies, native_tools=False)
+        async with machine(model, tmp=tmp_path, journal=SqliteJournal(tmp_path / "j.db")) as made:
+            session = await made.create("look", workspace=work, definition=stable, model=model.id)
+            await until(session, ended)
+        (work / "notes.txt").write_text("second")
+        await made.journal.close()
+        later = ScriptedModel([acting('<unmonitor_file path="0"/>'), "Gone."], native_tools=False)
+        async with machine(later, tmp=tmp_path, journal=SqliteJournal(tmp_path / "j.db")) as made:
+            again = await made.session(session.id)
+            after = (await again.state()).seq
+            await again.post("again")
+            await until(again, ended, after)
+        await made.journal.close()
+        return model.contexts, later.contexts
+
+    before, after = asyncio.run(play())
+    shown = '<file name="notes.txt" type="file" index="0">\n{}\n</file>'
+    assert "<files>" not in str(before[0].messages)
+    assert shown.format("first &lt;/status&gt;") in before[1].messages[-1].text
+    assert str(before[1].messages).count("<file ") == 1  # two names of one file are one
+    assert shown.format("second") in after[0].messages[-1].text
+    assert "first &lt;" not in str(after[0].messages)  # the status is not kept in the dialogue
+    assert "<files>" not in after[1].messages[-1].text
+
+
+def waking(tmp: Path, stir: Any, reply: str = '<wait_event timeout="60000"/>') -> tuple[list[Context], str]:
+    """A turn that waits while `stir(monitor, work, session)` happens; the contexts, and the outcome."""
+    work = tmp / "work"
+    work.mkdir()
+
+    async def play() -> tuple[list[Context], str]:
+        monitor = Monitor()
+        model = ScriptedModel(
+            [acting('<monitor_file path="a.txt"/>'), acting(reply), "Up."], native_tools=False
+        )
+        async with machine(model, tmp=tmp, monitor=monitor, clock=Time()) as made:
+            session = await made.create(
+                "wait", workspace=work, definition=XML, model=model.id, policy="yes", attended=False
+            )
+            monitor.stdio.attach(session.id, lambda text: None)
+            await until(
+                session, lambda ev: isinstance(ev.body, e.ActionStarted) and ev.body.action == "main.2.1"
+            )
+            await stir(monitor, work, session)
+            seen = await until(session, ended)
+        outcomes = [ev.body.outcome.text for ev in seen if isinstance(ev.body, e.ActionFinished)]
+        return model.contexts, outcomes[-1]
+
+    return asyncio.run(play())
+
+
+def test_standard_input_wakes_a_waiting_agent_without_a_model_in_between(tmp_path: Path) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        monitor.stdio.feed(b"hello")
+
+    contexts, outcome = waking(tmp_path, stir)
+    assert (len(contexts), outcome) == (3, "5 bytes wait on standard input.")
+
+
+def test_a_file_wakes_a_waiting_agent(tmp_path: Path) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        (work / "a.tmp").write_text("new")
+        (work / "a.tmp").rename(work / "a.txt")  # as programs save
+
+    contexts, outcome = waking(tmp_path, stir)
+    assert (len(contexts), outcome) == (3, "the file a.txt has changed.")
+
+
+def test_a_message_wakes_a_waiting_agent(tmp_path: Path) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        await session.post("are you there?")
+
+    contexts, outcome = waking(tmp_path, stir)
+    assert outcome == "A message has come."
+    assert "are you there?" in contexts[2].messages[-1].text
+
+
+def test_the_end_of_time_wakes_a_waiting_agent(tmp_path: Path) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        """Nothing happens."""
+
+    assert waking(tmp_path, stir, '<wait_event timeout="1"/>')[1] == "The time is over."
+
+
+def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        await session.control("stop")
+
+    assert waking(tmp_path, stir)[1] == "The waiting was cancelled."
+
+
+def test_an_agent_goes_on_with_a_model_that_is_named_and_with_no_other(tmp_path: Path) -> None:
+    async def play() -> tuple[ScriptedModel, ScriptedModel]:
+        first = ScriptedModel(
+            [acting('<select_llm name="scripted:oter"/>'), acting('<select_llm name="scripted:other"/>')],
+            native_tools=False,
+        )
+        other = ScriptedModel(["I am another."], id="scripted:other", native_tools=False)
+        async with machine(first, other, tmp=tmp_path, names=["scripted:other"]) as made:
+            session = await made.create(
+                "x", workspace=tmp_path, definition=XML, model=first.id, policy="edits", attended=False
+            )
+            seen = await until(session, ended)
+            assert seen[-1].body.text == "I am another."  # type: ignore[attr-defined]
+        return first, other
+
+    first, other = asyncio.run(play())
+    told = context_of(first.contexts[1]).findtext("previous/actions/select_llm") or ""
+    assert "Did you mean scripted:other?" in told
+    assert len(other.contexts) == 1
+
+
+def test_a_reply_that_was_cut_leaves_a_whole_context(tmp_path: Path) -> None:
+    """A reply that is cut by a message leaves a context that is still whole."""
+    gate = Gate()
+
+    async def play() -> list[Context]:
+        model = ScriptedModel([Reply("I think", gates={3: gate}), "Yes."], native_tools=False)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create("x", workspace=tmp_path, definition=XML, model=model.id)
+            await gate.reached.wait()
+            await session.post("quick")
+            await until(session, ended)
+        return model.contexts
+
+    seen = context_of(asyncio.run(play())[1])
+    assert [(m.text or "").strip() for m in seen.iter("message")] == ["x", "quick"]
+    assert (seen.findtext("previous/reasoning") or "").strip() == "I t"
