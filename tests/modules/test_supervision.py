@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from module_parts import HERE, Desk, HttpServer, alive, free_port, odd, runs, until, until_state
 
+from textor.capabilities.modules.link import placed
 from textor.capabilities.modules.module import FIRST_PAUSE, GIVE_UP, LONGEST_PAUSE, Module
 from textor.capabilities.modules.provider import ModulesProvider
 from textor.capabilities.modules.spec import ModuleSpec
@@ -476,3 +477,37 @@ def test_secrets_of_our_environment_do_not_reach_a_module(
     assert "TOKEN=secret-2" in told.splitlines()
     assert "PLAIN=x" in told
     assert "needs the environment variable NOT_SET_HERE" in asyncio.run(start(env={"A": "${NOT_SET_HERE}"}))
+
+
+def test_nothing_heavy_is_imported_before_a_module_is_started() -> None:
+    source = (
+        "import sys, textor.capabilities.modules.provider, textor.capabilities.modules.following\n"
+        "print([name for name in ('mcp', 'pydantic', 'httpx2', 'anyio') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_a_module_in_a_container_is_run_by_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ModuleSpec("m", ("serve", "--x"), env={"TOKEN": "t"}, cwd="/srv", placement="container:img:1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CapabilityError, match="neither docker nor podman"):
+        placed(spec)
+    engine = tmp_path / "podman"
+    engine.write_text("#!/bin/sh\n")
+    engine.chmod(0o755)
+    words = placed(spec)
+    assert words[:3] == [str(engine), "run", "--rm"]
+    assert words[-7:] == ["--env", "TOKEN", "--workdir", "/srv", "img:1", "serve", "--x"]
+    assert "t" not in words  # a list of processes shows no value
+
+
+def test_the_box_is_run_by_our_own_python() -> None:
+    assert placed(ModuleSpec("m", ("textor:files", "--root", "x")))[1:] == [
+        "-m",
+        "textor.modules.files",
+        "--root",
+        "x",
+    ]
