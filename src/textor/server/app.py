@@ -9,6 +9,8 @@
 | POST /api/sessions/ID/commands | one of `commands` -> `{id}`; its effect comes as events |
 | GET /api/models, /api/agents | what can be chosen |
 | WebSocket /api/stream | see `stream` |
+| /capability, /example, /api/apps…, /api/profiles…, /v1/embeddings | see `broker_routes` |
+| /v1/plans… | see `plan_routes` |
 
 An error is `{"error": sentence}` with a status of 4xx, or 5xx where it is ours.
 """
@@ -16,12 +18,10 @@ An error is `{"error": sentence}` with a status of 4xx, or 5xx where it is ours.
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -33,30 +33,20 @@ from starlette.websockets import WebSocket
 
 import textor
 from textor.assembly import model_for
-from textor.errors import JournalError, TextorError, UseError
+from textor.errors import JournalError, UseError
 from textor.events import to_json
-from textor.guard import LOOPBACK, Guard, bearer, holds_token, problem
+from textor.guard import LOOPBACK, Guard, problem
 from textor.server import commands
+from textor.server.answers import Endpoint, Refused, answering, as_json, body_of
+from textor.server.broker_routes import broker_routes
+from textor.server.plan_routes import plan_routes
 from textor.server.stream import Early, stream
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
     from textor.session import Session
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
 PAGE = Path(__file__).parent / "page"
-MAX_BODY = 4_000_000  #: bytes of a request's body
-
-logger = logging.getLogger("textor.server")
-
-
-class Refused(Exception):
-    """A request that ends with this status and sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 def create_app(
@@ -70,13 +60,13 @@ def create_app(
     api = Api(machine, workspace or Path.cwd())
 
     def private(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
-        return Route(path, _answering(endpoint, token), methods=[method])
+        return Route(path, answering(endpoint, token), methods=[method])
 
     async def streaming(websocket: WebSocket) -> None:
         await stream(websocket, machine, token, api.early)
 
     routes = [
-        Route("/api/health", _answering(health, None), methods=["GET"]),
+        Route("/api/health", answering(health, None), methods=["GET"]),
         private("/api/sessions", api.sessions),
         private("/api/sessions", api.create, "POST"),
         private("/api/sessions/{session}/events", api.events),
@@ -84,6 +74,8 @@ def create_app(
         private("/api/models", api.models),
         private("/api/agents", api.agents),
         WebSocketRoute("/api/stream", streaming),
+        *broker_routes(machine, token),
+        *plan_routes(machine, token, api.workspace),
         Mount("/", StaticFiles(directory=PAGE, html=True)),
     ]
     return Starlette(
@@ -106,10 +98,10 @@ class Api:
         self.early = Early(machine.services.hub)
 
     async def sessions(self, request: Request) -> Response:
-        return _json({"sessions": await self.machine.sessions()})
+        return as_json({"sessions": await self.machine.sessions()})
 
     async def create(self, request: Request) -> Response:
-        wanted = commands.read_create(await _body(request))
+        wanted = commands.read_create(await body_of(request))
         journal = self.machine.journal
         if await journal.session(wanted.id) is None:
             self.early.expect(wanted.id)
@@ -124,7 +116,7 @@ class Api:
             except JournalError:
                 if await journal.session(wanted.id) is None:
                     raise  # else the same request came twice at once, and the other was first
-        return _json({"session": wanted.id}, 201)
+        return as_json({"session": wanted.id}, 201)
 
     async def events(self, request: Request) -> Response:
         session = await self._session(request)
@@ -133,24 +125,24 @@ class Api:
             headers = {"cache-control": "no-store"}
             return StreamingResponse(_sse(session, after), media_type="text/event-stream", headers=headers)
         after = _number(request.query_params.get("after", "0"))
-        return _json({"events": [to_json(e) async for e in self.machine.journal.read(session.id, after)]})
+        return as_json({"events": [to_json(e) async for e in self.machine.journal.read(session.id, after)]})
 
     async def command(self, request: Request) -> Response:
         session = await self._session(request)
-        command = commands.read_command(await _body(request))
-        return _json({"id": await commands.perform(session, command)})
+        command = commands.read_command(await body_of(request))
+        return as_json({"id": await commands.perform(session, command)})
 
     async def models(self, request: Request) -> Response:
         machine = self.machine
         definition = machine.definition(machine.default_agent(), self.workspace)
         usual = model_for(machine.config, definition)
         config = str(machine.config.path)
-        return _json({"models": await machine.models(), "default": usual, "config": config})
+        return as_json({"models": await machine.models(), "default": usual, "config": config})
 
     async def agents(self, request: Request) -> Response:
         types = self.machine.agent_types(self.workspace)
         usual = self.machine.default_agent()
-        return _json({"agents": [{"type": t.type, "purpose": t.purpose} for t in types], "default": usual})
+        return as_json({"agents": [{"type": t.type, "purpose": t.purpose} for t in types], "default": usual})
 
     async def _session(self, request: Request) -> Session:
         try:
@@ -164,47 +156,10 @@ async def _sse(session: Session, after: int) -> AsyncIterator[str]:
         yield f"id: {event.seq}\ndata: {json.dumps(to_json(event), ensure_ascii=False)}\n\n"
 
 
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(content), status, media_type="application/json")
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise Refused(413, f"The request is bigger than {MAX_BODY // 1_000_000} MB.")
-    return bytes(body)
-
-
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise UseError(f"`after` must be the number of an event, not {text[:40]!r}.")
     return int(text)
-
-
-def _answering(endpoint: Endpoint, token: str | None) -> Endpoint:
-    """`endpoint` behind the token, with every error as a status and a sentence."""
-
-    async def answer(request: Request) -> Response:
-        if token is not None and not holds_token(bearer(request), token):
-            response = problem(401, "The token is missing or wrong: use the address that Textor printed.")
-            response.headers["www-authenticate"] = "Bearer"
-            return response
-        try:
-            return await endpoint(request)
-        except Refused as refused:
-            return problem(refused.status, str(refused))
-        except JournalError as error:
-            return problem(503, str(error))
-        except TextorError as error:
-            return problem(400, str(error))
-        except Exception as error:
-            logger.error("%s %s failed: %r", request.method, request.url.path, error)
-            logger.debug("where it failed", exc_info=True)
-            return problem(500, "Textor failed inside; its log says where.")
-
-    return answer
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
