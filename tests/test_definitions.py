@@ -127,7 +127,7 @@ def test_a_type_is_a_name_and_never_a_path(tmp_path: Path, type: str) -> None:
         ("dialects: [script, xml]", ["tools with one of"]),
         ("dialects: [tools, tools]", ["tools with one of"]),
         ("dialects: []", ["tools with one of"]),
-        ("layout: fixed", ['layout is "fixed"', "one of bare, stable"]),
+        ("layout: fixed", ['layout is "fixed"', "one of bare, regenerated, stable"]),
         ("review: perhaps", ['review is "perhaps"', "true or false"]),
         ("limits: {iterations: 0}", ["limits.iterations is 0", "at least 1"]),
         ("limits: {steps: 1}", ["limits.steps is not known", "iterations"]),

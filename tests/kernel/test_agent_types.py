@@ -168,11 +168,11 @@ def test_a_type_is_kept_for_all_sessions_when_a_person_agrees(tmp_path: Path) ->
             session = await made.create("go", workspace=tmp_path, agent="author", policy="edits")
             for allow in (False, True):
                 asked = (await until(session, _asks, (await session.state()).seq))[-1].body
-                assert not (tmp_path / "agents").exists()
+                assert not made.config.agents.exists()
                 await session.answer(asked.action, allow)
             events = await until(session, main_ended)
             assert outcomes(events)[1].startswith("denied")
-            assert (tmp_path / "agents" / "log-reader.md").read_text() == READER
+            assert (made.config.agents / "log-reader.md").read_text() == READER
             another = await made.create("why?", workspace=tmp_path / "elsewhere", agent="log-reader")
             assert (await until(another, main_ended))[-1].body.text == "Ready."
 
@@ -184,14 +184,26 @@ def _asks(event: Event) -> bool:
 
 
 def test_what_cannot_be_kept_says_why(tmp_path: Path) -> None:
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "log-reader.md").write_text("another")
-    keep = [Reply(calls=(Call("agents_keep", {"type": type}),)) for type in ("log-raeder", "log-reader")]
-    events = play(tmp_path, [*keep, "done"], "ask", policy="yes")
-    assert [told.partition(".")[0] for told in outcomes(events)] == [
-        "failed: 'log-raeder' was not made in this session",
-        "failed: 'log-reader' was not made in this session",
-    ]
+    author(tmp_path, "ask, files.read, files.search")
+
+    async def run() -> None:
+        def script(context: Context) -> ModelItem:
+            step = len(context.messages) // 2
+            if step == 3:  # somebody else was faster
+                made.config.agents.mkdir(parents=True)
+                (made.config.agents / "log-reader.md").write_text("another")
+            keep = [Reply(calls=(Call("agents_keep", {"type": t}),)) for t in ("log-raeder", "log-reader")]
+            return [create(READER), *keep, "done"][step - 1]
+
+        model = ScriptedModel(script)
+        async with machine(model, tmp=tmp_path, default=model.id) as made:
+            session = await made.create("go", workspace=tmp_path, agent="author", policy="yes")
+            _, unknown, taken = outcomes(await until(session, main_ended))
+            assert unknown.startswith("failed: 'log-raeder' was not made in this session.")
+            assert taken.startswith("failed: ") and "is there already, with another text" in taken
+            assert (made.config.agents / "log-reader.md").read_text() == "another"
+
+    asyncio.run(run())
 
 
 def test_types_are_listed_by_what_they_are_for(tmp_path: Path) -> None:
