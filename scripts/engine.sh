@@ -22,6 +22,8 @@ install() {
     [ ${#packages[@]} -eq 0 ] && return
     apt-get update -qq
     apt-get install -y -qq --no-install-recommends "${packages[@]}" iptables
+    # newer releases have the command in a package of its own
+    command -v docker >/dev/null || apt-get install -y -qq --no-install-recommends docker-cli
 }
 
 start() {
@@ -59,7 +61,7 @@ make_base() { # the release of this machine, from where its packages come
     root=$(mktemp -d)
     suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
     mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $suite" "Created-By: Packages" | head -n 1)
-    debootstrap --variant=minbase --include=python3-minimal,ca-certificates "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
+    debootstrap --variant=minbase --include=python3,ca-certificates "$suite" "$root" "$mirror" >"$root.log" 2>&1 ||
         { tail -n 20 "$root.log" >&2; exit 1; }
     rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale}
     tar -C "$root" -c . | docker import - textor/base:test >/dev/null

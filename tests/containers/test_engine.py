@@ -94,7 +94,7 @@ def test_what_is_not_there_is_told(engine: Engine) -> None:
         assert not await engine.has_image("textor/none:test")
         await engine.remove("textor-none")  # nothing to do
         await engine.kill("textor-none")
-        with pytest.raises(Missing, match="No such container"):
+        with pytest.raises(Missing, match=r"(?i)no such container"):
             await engine.inspect("textor-none")
         with pytest.raises(EngineError, match="refused"):
             await engine.create(Spec("textor-test-bad name", BUSYBOX))

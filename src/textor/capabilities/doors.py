@@ -31,9 +31,9 @@ class Door:
 
     @property
     def opening(self) -> str:
-        """A line of shell that starts the relays in the background."""
+        """A line of shell that starts the relays and goes on when they listen."""
         lines = [
-            shlex.join(["python3", f"{PLACE}/relay.py", listen, target]) + " </dev/null >/dev/null 2>&1 &"
+            shlex.join(["python3", f"{PLACE}/relay.py", listen, target]) + " </dev/null >/dev/null 2>&1;"
             for listen, target in self.relays
         ]
         return " ".join(lines)

@@ -59,6 +59,8 @@ def carry(near: socket.socket, target: str) -> None:
 
 def main(listen: str, target: str) -> None:
     server = listening(listen)
+    if os.fork():
+        os._exit(0)  # whoever started it goes on now that it listens
     while True:
         near, _ = server.accept()
         threading.Thread(target=carry, args=(near, target), daemon=True).start()

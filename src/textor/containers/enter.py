@@ -14,6 +14,8 @@ import json
 import os
 import signal
 import sys
+import threading
+from collections.abc import Coroutine
 from typing import Any
 
 from textor.values import Json
@@ -71,29 +73,25 @@ async def _run(told: Json) -> int:
     id = await engine.create(Spec(**{**spec, "mounts": mounts, "allowance": Allowance(**spec["allowance"])}))
     stream = await engine.attach(id, stdin=True)
     await engine.start(id)
-    feeding = asyncio.create_task(_feed(stream))
+    threading.Thread(target=_feed, args=(stream, asyncio.get_running_loop()), daemon=True).start()
     async for number, data in output_of(stream):
         out = sys.stdout.buffer if number == 1 else sys.stderr.buffer
         out.write(data)
         out.flush()
-    feeding.cancel()
     return int(await engine.wait(id))
 
 
-async def _feed(stream: Any) -> None:
+def _feed(stream: Any, loop: asyncio.AbstractEventLoop) -> None:
+    """Carry our input inside. In a thread: it may be a pipe, a file or a terminal."""
     from textor.containers.client import EngineGone
 
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    with contextlib.suppress(EngineGone, OSError, ValueError):  # a closed input is an ended one
-        try:
-            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-            while data := await reader.read(1 << 16):
-                await stream.send(data)
-        except ValueError:  # a file: it can be read at once
-            while data := sys.stdin.buffer.read(1 << 16):
-                await stream.send(data)
-        stream.end_input()
+    def call(work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    with contextlib.suppress(EngineGone, OSError):  # a program that has ended takes no more
+        while data := os.read(0, 1 << 16):
+            call(stream.send(data))
+        loop.call_soon_threadsafe(stream.end_input)
 
 
 def _leave(told: Json) -> None:

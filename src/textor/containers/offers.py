@@ -36,9 +36,13 @@ START = Capability(
     "and output are the outcome; without one it stays, and you read, write, wait for and stop it by its "
     "name. It has no network; its ports can be reached on 127.0.0.1 of this machine.",
     parameters(
-        ["image", "name"],
+        ["image"],
         image={"type": "string", "description": "the image, such as python:3.12"},
-        name=_name("a name of your choice, by which you refer to it"),
+        name={
+            "type": "string",
+            "default": "",
+            "description": "a name of your choice, by which you refer to it; one is made if it is empty",
+        },
         description={"type": "string", "default": "", "description": "what it is for"},
         command={"type": "string", "default": "", "description": "the program; that of the image if empty"},
         parameters=_texts("what is handed to the program"),

@@ -193,7 +193,7 @@ class ContainersProvider(TableProvider):
         mounts = [wishes.volume_of(wish, scope.workspace, self.rules.shared) for wish in volumes]
         covers, blanks = wishes.covered(mounts)
         about = About(
-            wishes.checked_name(arguments["name"]),
+            wishes.checked_name(arguments["name"] or scope.key.replace("/", "-")),
             arguments["description"],
             scope.agent,
             wishes.masked(environment),

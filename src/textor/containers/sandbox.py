@@ -213,14 +213,17 @@ class _Run:
         return await self._looked_up()
 
     async def _looked_up(self) -> tuple[Reason, int | None]:
-        """What the engine knows of an end that the shell inside did not tell, or that a kill was."""
+        """What became of a command whose status was not told, or that was killed."""
+        fault = ""
         try:
             await self._engine.wait(self._warm.id)
             state = await self._engine.inspect(self._warm.id)
+            if state.out_of_memory:
+                return "memory", None
         except EngineError as error:
-            raise CapabilityError(
-                f"The sandbox was ended from outside: {error} What became of the command is unknown."
-            ) from None
-        if state.out_of_memory:
-            return "memory", None
-        return "exit", int(self._told) if self._told.isdigit() else state.exit_status
+            fault = f" {error}"
+        if self._told.isdigit():
+            return "exit", int(self._told)
+        raise CapabilityError(
+            f"The sandbox was ended from outside, and what became of the command is unknown.{fault}"
+        )
