@@ -21,7 +21,14 @@ from textor import explain
 from textor.errors import ConfigError
 from textor.events import Limits
 from textor.explain import dotted
-from textor.settings import ContainerSettings, ModelSettings, ProviderSettings, SandboxSettings
+from textor.settings import (
+    COMMAND,
+    ContainerSettings,
+    ModelSettings,
+    ProviderSettings,
+    RuleSettings,
+    SandboxSettings,
+)
 
 Policy = Literal["ask", "yes", "edits", "deny"]
 Count = Annotated[int, Meta(ge=1)]
@@ -42,9 +49,12 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the gate decides; see `textor.kernel.gate.POLICIES`."""
+    """How the gate decides (see `textor.policy`): the policy of new sessions, rules of which the
+    first that fits counts, and the files of a workspace that count as data from outside."""
 
     policy: Policy = "ask"
+    rules: tuple[RuleSettings, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +72,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Annotated[float, Meta(gt=0)] | None = None
 
 
+explain.PATTERNS[COMMAND] = "a command that begins with its program, such as git status *"
 _MODEL_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]*:\S*$"
 explain.PATTERNS[_MODEL_ID] = "a model id of the form provider:name (such as oai:gpt-4o)"
 ModelId = Annotated[str, Meta(pattern=_MODEL_ID)]

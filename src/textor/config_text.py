@@ -55,6 +55,12 @@ port = 7771
 # What may happen without being asked: "ask" asks for all that is more than reading, "edits"
 # allows writing in the workspace, "yes" allows all, "deny" refuses what would be asked.
 policy = "ask"
+# outside = ["downloads", "*.eml"]   # files of the workspace that count as data from outside
+# The first rule that fits counts; docs/gate.md tells what a rule can say.
+# [[gate.rules]]
+# capability = "shell.run"
+# command = "git status *"
+# verdict = "allow"
 
 [context]
 # The share of a model's window that a context may fill.

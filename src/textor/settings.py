@@ -21,6 +21,28 @@ class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     network: tuple[str, ...] = ()
 
 
+#: A pattern for commands begins with the program itself.
+COMMAND = r"^(?:[A-Za-z0-9_./+-]+(?: \S.*)?)?$"
+
+
+class RuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A rule of the gate: what holds for a capability ("shell.run", "files.*") whose arguments meet
+    all conditions.
+
+    `equals` wants exact values, `below` a path in a folder, `host` an address at a host; each by the
+    name of an argument. `command` is a pattern for the argument of that name: literal words, and a
+    last `*` for any that follow. `place` "" is both.
+    """
+
+    capability: Annotated[str, Meta(min_length=1)]
+    verdict: Literal["allow", "ask", "deny"]
+    equals: dict[str, Any] = {}
+    below: dict[str, str] = {}
+    host: dict[str, str] = {}
+    command: Annotated[str, Meta(pattern=COMMAND)] = ""
+    place: Literal["", "workspace", "host"] = ""
+
+
 class ContainerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What agents may do with containers: images that need no asking, folders beside the workspace,
     and what each container may use (`memory` in MiB)."""

@@ -39,14 +39,17 @@ def _log(error: BaseException) -> Path:
 
 
 def write_log(text: str) -> Path:
-    """Append to the log file, which is made for its owner alone: it may hold pieces of a dialogue."""
+    """Append to the log file, which is made for its owner alone: it may hold pieces of a dialogue.
+    Secrets that we know are masked."""
     from platformdirs import user_state_path
+
+    from textor.secrets import KNOWN
 
     path = user_state_path("textor", appauthor=False) / "textor.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(f"{datetime.now().astimezone().isoformat()} {text.rstrip()}\n")
+        file.write(f"{datetime.now().astimezone().isoformat()} {KNOWN.mask(text.rstrip())}\n")
     return path
 
 

@@ -10,7 +10,7 @@ from textor.actions import Action
 from textor.cli.story import call_block
 from textor.errors import UseError
 
-PROMPT = "Allow it? [y]es, [n]o, [e]dit, yes for this [s]ession: "
+PROMPT = "Allow it? [y]es, [n]o, [e]dit, [a]lways, yes for this [s]ession: "
 
 
 class Question(NamedTuple):
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     """A person's word at the gate; `edit` asks for other arguments first."""
 
     allow: bool
-    scope: Literal["once", "session"] = "once"
+    scope: Literal["once", "session", "always"] = "once"
     reason: str = ""
     edit: bool = False
 
@@ -48,7 +48,7 @@ def of_an_agent(body: e.Asked) -> Question:
 
 
 def parse_answer(text: str) -> Answer | None:
-    """ "y", "yes", "n", "no because …", "e", "s"; None for anything else."""
+    """ "y", "yes", "n", "no because …", "e", "s", "a"; None for anything else."""
     word, _, rest = text.strip().partition(" ")
     reason = rest.strip()
     match word.lower().rstrip(",:;."):
@@ -56,6 +56,8 @@ def parse_answer(text: str) -> Answer | None:
             return Answer(True)
         case "s" | "session" if not reason:
             return Answer(True, "session")
+        case "a" | "always" if not reason:
+            return Answer(True, "always")
         case "e" | "edit" if not reason:
             return Answer(True, edit=True)
         case "n" | "no":
