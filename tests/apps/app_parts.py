@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pytest
 import uvicorn
@@ -130,9 +130,9 @@ async def window(port: int, token: str = "", dark: bool = False) -> AsyncIterato
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        page = await browser.new_page(
-            viewport={"width": 1100, "height": 800}, color_scheme="dark" if dark else "light"
-        )
+        scheme: Literal["dark", "light"] = "dark" if dark else "light"
+        context = await browser.new_context(viewport={"width": 1100, "height": 800}, color_scheme=scheme)
+        page = await context.new_page()
         complaints: list[str] = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda told: complaints.append(told.text) if "Security" in told.text else None)

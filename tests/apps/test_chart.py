@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from app_parts import Served, needs_chromium, served, window
+from app_parts import needs_chromium, served, window
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,7 +117,7 @@ def test_any_series_is_read_as_it_was_written(pairs: list[tuple[str, float]]) ->
     assert parse_series(write_series(pairs)) == pairs
 
 
-@given(st.text(alphabet="ab=:;,1.5-e\\\"[]{} \n"))
+@given(st.text(alphabet='ab=:;,1.5-e\\"[]{} \n'))
 def test_any_text_is_a_series_or_refused(text: str) -> None:
     try:
         assert all(isinstance(value, float) for _, value in parse_series(text))
@@ -209,7 +209,9 @@ def test_the_example_of_the_document() -> None:
             assert (await site.ok("/picture"))["image"]["name"] == "Continents Population in Millions.png"
             download = await site.ask("/app/picture.png")
             assert download.body.startswith(b"\x89PNG")
-            assert 'filename="Continents Population in Millions.png"' in download.headers["content-disposition"]
+            assert (
+                'filename="Continents Population in Millions.png"' in download.headers["content-disposition"]
+            )
 
     asyncio.run(run())
 
@@ -259,7 +261,6 @@ def test_several_series_share_their_labels() -> None:
 
 
 # -- by hand -----------------------------------------------------------------------------------
-
 
 
 @needs_chromium

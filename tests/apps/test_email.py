@@ -58,7 +58,12 @@ async def mail_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Box]:
 
 
 def account(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
-    settings = {"HOST": "127.0.0.1", "PORT": str(port), "SECURITY": "none", "SENDER": "Robert Henry <r@example.org>"}
+    settings = {
+        "HOST": "127.0.0.1",
+        "PORT": str(port),
+        "SECURITY": "none",
+        "SENDER": "Robert Henry <r@example.org>",
+    }
     for name, value in settings.items():
         monkeypatch.setenv(f"TEXTOR_EMAIL_{name}", value)
 
@@ -104,7 +109,9 @@ def test_addresses_are_read(text: str, found: list[str]) -> None:
     assert [str(one) for one in parse_addresses(text)] == found
 
 
-@pytest.mark.parametrize("text", ["", "a", "a@", "@b", "a b@c.de", "a@b..c", "a@b.de\r\nBcc: x@y.z", "a@-b.de"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "a@", "@b", "a b@c.de", "a@b..c", "a@b.de\r\nBcc: x@y.z", "a@-b.de"]
+)
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         parse_addresses(text)
@@ -223,7 +230,11 @@ def test_a_person_and_the_ai_write_one_email(monkeypatch: pytest.MonkeyPatch) ->
     from playwright.async_api import expect
 
     async def run() -> None:
-        async with mail_server(monkeypatch) as box, served(app, "secret") as site, window(site.port, "secret") as page:
+        async with (
+            mail_server(monkeypatch) as box,
+            served(app, "secret") as site,
+            window(site.port, "secret") as page,
+        ):
             assert "secret" not in page.url
             bearer = {"authorization": "Bearer secret"}
             to = page.get_by_label("Add a recipient")
@@ -247,7 +258,9 @@ def test_a_person_and_the_ai_write_one_email(monkeypatch: pytest.MonkeyPatch) ->
             await page.get_by_role("listitem").get_by_text("bob@example.com").wait_for()
             await page.get_by_role("button", name="Undo the AI").click()
             await page.get_by_role("listitem").get_by_text("bob@example.com").wait_for(state="detached")
-            await page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"beans"})
+            await page.set_input_files(
+                "#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"beans"}
+            )
             await page.get_by_role("listitem").get_by_text("a.txt").wait_for()
             await page.get_by_role("button", name="Send").click()
             await page.get_by_text("Sent at").first.wait_for()

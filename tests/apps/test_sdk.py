@@ -8,6 +8,7 @@ import hmac
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
+import msgspec
 import pytest
 from app_parts import Served, served
 
@@ -18,7 +19,7 @@ from textor.errors import UseError
 class Note(State):
     text: str = ""
     colour: Literal["white", "yellow"] = "white"
-    lines: list[str] = []
+    lines: list[str] = msgspec.field(default_factory=list)
 
 
 def make() -> App[Note]:
@@ -168,7 +169,9 @@ def test_what_does_not_fit_changes_nothing() -> None:
         assert said.startswith("“repeat note [] times”: times:") and '"many"' in said
         assert "takes no single text" in await site.refusal("/repeat", {"Text": "3"})
         assert "color" in await site.refusal("/line", {"line": "x", "color": "yellow"})
-        assert "required" in (await site.refusal("/write", {})) or "missing" in (await site.refusal("/write", {}))
+        assert "required" in (await site.refusal("/write", {})) or "missing" in (
+            await site.refusal("/write", {})
+        )
         assert await site.refusal("/write", {"Text": "bad"}) == "Not that."
         assert "not JSON" in await site.refusal("/write", b"{", status=400)
         assert "JSON object" in await site.refusal("/write", b"[1]", status=400)
@@ -182,7 +185,9 @@ def test_what_does_not_fit_changes_nothing() -> None:
 
 def test_unknown_ways_and_too_much_are_refused() -> None:
     async def body(site: Served) -> None:
-        assert await site.refusal("/wriet", {}, status=404) == "Note has nothing at /wriet. Did you mean /write?"
+        assert (
+            await site.refusal("/wriet", {}, status=404) == "Note has nothing at /wriet. Did you mean /write?"
+        )
         assert await site.refusal("/write", status=405) == "/write takes POST, not GET."
         assert "nothing at /a/b" in await site.refusal("/a/b", status=404)
         announced = await site.refusal("/write", b"{}", status=413, content_length=str(100_000_000))

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -235,7 +235,7 @@ class Store(Generic[S]):
         for event in self._waiting:
             event.set()
 
-    async def follow(self) -> AsyncIterator[dict[str, Any]]:
+    async def follow(self) -> AsyncGenerator[dict[str, Any], None]:
         """The snapshot now and after each change; a slow reader is given the latest."""
         event = asyncio.Event()
         self._waiting.add(event)

@@ -27,7 +27,8 @@ _SPACES = "    ’'_"  # what else parts thousands
 _CORE = rf"[-+−]?(?:\d(?:[\d.,]|[{_SPACES}](?=\d{{3}}))*|\.\d+)(?:[eE][-+]?\d+)?"
 _MONEY = r"[$€£¥]"
 _GAP = r"[ \t\u00a0]*"
-NUMBER = re.compile(rf"{_GAP}(?P<lead>[-+−]?){_GAP}{_MONEY}?{_GAP}(?P<core>{_CORE}){_GAP}(?:%|{_MONEY})?{_GAP}")
+_HEAD, _TAIL = rf"(?P<lead>[-+−]?){_GAP}{_MONEY}?{_GAP}", rf"{_GAP}(?:%|{_MONEY})?{_GAP}"
+NUMBER = re.compile(rf"{_GAP}{_HEAD}(?P<core>{_CORE}){_TAIL}")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _POINTS = re.compile(r"[-+]?\d{1,3}(\.\d{3}){2,}|[-+]?\d{1,3}(\.\d{3})+,\d+")
 LONGEST = 60  #: characters of a number, with its signs and spaces

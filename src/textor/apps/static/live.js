@@ -49,6 +49,7 @@ async function send(path, args, method = "POST") {
     const answer = await ask(path + query, options);
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.error);
+    if (method !== "GET") settle();
     return body;
   } catch (error) {
     say(error.message, "bad");
@@ -72,7 +73,7 @@ export function onState(listener) {
   if (snapshot) listener(snapshot.state, snapshot);
 }
 
-/** One sentence at the lower edge; kind "bad" stays until the next. */
+/** One sentence at the lower edge; kind "bad" stays until something succeeds. */
 export function say(sentence, kind = "", action = null) {
   const box = document.getElementById("say");
   box.replaceChildren(document.createTextNode(sentence));
@@ -86,6 +87,12 @@ export function say(sentence, kind = "", action = null) {
   box.hidden = false;
   clearTimeout(say.timer);
   if (kind !== "bad") say.timer = setTimeout(() => { box.hidden = true; }, 8000);
+}
+
+/** What was wrong has been mended. */
+function settle() {
+  const box = document.getElementById("say");
+  if (box.className === "bad") box.hidden = true;
 }
 
 // -- values and places -------------------------------------------------------------------------

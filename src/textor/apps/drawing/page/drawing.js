@@ -44,7 +44,7 @@ function render() {
   }
   const shape = state.shapes.find((one) => one.id === chosen);
   if (!shape) chosen = "";
-  remove.hidden = !shape;
+  remove.disabled = !shape;
   document.getElementById("stroke").value = (shape ?? state.window).stroke;
   const inside = (shape ?? state.window).fill;
   document.getElementById("filled").checked = inside !== "none";
