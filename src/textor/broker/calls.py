@@ -88,9 +88,9 @@ async def _ask(
             media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             return Answer(answer.status_code, media_type, bytes(content))
     except TimeoutError:
-        raise CapabilityError(
-            f"It did not answer within {timeout:g} seconds; whether it acted is not known."
-        ) from None
+        raise Unsure(f"It did not answer within {timeout:g} seconds.") from None
+    except httpx.ConnectError as error:
+        raise CapabilityError(f"It takes no connection: {error}.") from None
     except httpx.HTTPError as error:
         raise Unsure(f"It broke the connection off: {str(error) or type(error).__name__}.") from None
 
