@@ -124,8 +124,8 @@ def website_ended(event: Event) -> bool:
 @asynccontextmanager
 async def host(folder: Path, url: str, journal: Journal) -> AsyncIterator[Machine]:
     config = Config(
-        path=folder / "config.toml",
-        data=folder,
+        path=folder / "own" / "config.toml",
+        data=folder / "own",
         models={"default": "local:scripted"},
         providers={"local": ProviderSettings(base_url=url, api_key="none")},
     )
@@ -153,8 +153,26 @@ async def play(folder: Path, url: str, journal: Journal) -> list[Event]:
 # -- the journal without what chance puts into it ------------------------------------------
 
 #: Left out: what the prompts and the dialects say (they have tests of their own), counts, clocks.
-_LEFT_OUT = {"prefix", "tools", "offered", "room", "usage", "reserved", "status", "digest", "workspace"}
+_LEFT_OUT = {
+    "prefix",
+    "tools",
+    "offered",
+    "room",
+    "usage",
+    "reserved",
+    "status",
+    "digest",
+    "workspace",
+    "session",
+}
 _RANDOM = re.compile(r"\b[0-9a-f]{23}\b")
+
+
+def filled(data: Any) -> Any:
+    """Data without its empty fields, which new versions may add to."""
+    if isinstance(data, dict):
+        return {k: filled(v) for k, v in data.items() if filled(v)}
+    return [filled(item) for item in data] if isinstance(data, list) else data
 
 
 def normalised(events: Iterable[Event]) -> str:
@@ -162,7 +180,7 @@ def normalised(events: Iterable[Event]) -> str:
     lines: dict[str, list[str]] = {}
     for event in events:
         told = to_json(event)
-        data = {k: v for k, v in told["data"].items() if k not in _LEFT_OUT}
+        data = {k: filled(v) for k, v in told["data"].items() if k not in _LEFT_OUT and filled(v)}
         if "definition" in data:
             data["definition"] = data["definition"]["type"]
         agent = data.get("agent") or data.get("sender") or "-"
