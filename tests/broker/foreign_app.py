@@ -11,6 +11,7 @@ It is written from the document's text: ten fields in JSON, a port as the argume
 import http.server
 import json
 import os
+import pathlib
 import sys
 import time
 import urllib.error
@@ -18,7 +19,7 @@ import urllib.request
 
 BROKER = os.environ.get("BROKER", "http://localhost:7771/")
 CALLS = os.environ.get("CALLS", "")
-HERE = os.path.abspath(__file__)
+HERE = str(pathlib.Path(__file__).resolve())
 
 LAUNCH = {
     "Action": "start email application",
@@ -78,7 +79,7 @@ class Window(http.server.BaseHTTPRequestHandler):
                 pass
             return None
         if CALLS:
-            with open(CALLS, "a") as file:
+            with pathlib.Path(CALLS).open("a") as file:
                 file.write(json.dumps([self.server.server_port, route, body]) + "\n")
         return self.answer(200, b"", "")
 

@@ -207,7 +207,7 @@ def test_the_contract_says_what_is_taken() -> None:
     assert clear.parameters["properties"] == {}
     assert (inbox.effects, inbox.repeat) == (("read",), "idempotent")
     assert (cell.effects, cell.parameters["required"]) == (("outward",), ["row", "text"])
-    with pytest.raises(UseError, match="places of the Action .* are not those of its parameters"):
+    with pytest.raises(UseError, match=r"places of the Action .* are not those of its parameters"):
         book.register(read_form(http_form("set cell []", "cell2", Schema=two)))
 
 

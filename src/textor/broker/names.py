@@ -40,3 +40,11 @@ def verb_of(action: str, app_class: str, given: str, taken: Collection[str]) -> 
     words = re.findall(r"\w+", re.sub(r"\[[^\[\]]*\]", " ", action).lower())
     kept = [w for w in words if w not in own and w not in _SMALL] or words
     return free_name(slug(" ".join(kept)), taken)
+
+
+def in_words(action: str) -> str:
+    """`set email subject to []` -> `set email subject`, for a sentence."""
+    words = re.sub(r"\[[^\[\]]*\]", " ", action).split()
+    while len(words) > 1 and words[-1].lower() in _SMALL:
+        words.pop()
+    return " ".join(words)

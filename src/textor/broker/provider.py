@@ -18,6 +18,7 @@ from textor.actions import Action, Capability, Outcome
 from textor.broker.book import PORT, PROVIDER, TELL, App, Book, Entry, Record
 from textor.broker.calls import TIMEOUT, Unsure, call, outcome_of
 from textor.broker.launch import PATIENCE, Launcher
+from textor.broker.names import in_words
 from textor.broker.store import Store
 from textor.capabilities.port import Scope
 from textor.capabilities.registry import Registry
@@ -147,7 +148,7 @@ class AppsProvider:
 
     async def _call(self, app: App, entry: Entry, action: Action, scope: Scope) -> Outcome:
         record = await self._instance(app)
-        form, what = entry.form, " ".join(entry.form.action.replace("[]", " ").split())
+        form, what = entry.form, in_words(entry.form.action)
         token = self.launcher.token(record) if record.speaks == "sdk" else ""
         try:
             answer = await call(form, record.port, token, action.arguments, self._timeout)
