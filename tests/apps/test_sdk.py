@@ -107,10 +107,11 @@ def test_contracts_follow_the_types() -> None:
     actions = make().actions
     line, repeat = actions["POST line"], actions["POST repeat"]
     assert line.schema["properties"]["colour"] == {"enum": ["white", "yellow"], "default": "white"}
-    assert (line.contract, repeat.contract, actions["GET note"].contract) == ("SingleText", "JsonSchema", "")
+    assert (line.contract, repeat.contract, actions["GET note"].contract) == ("JsonSchema", "JsonSchema", "")
     told = repeat.capability("note", "2")
     assert (told["Effects"], told["Returns"], told["Version"]) == (["write"], "data", "2")
     assert actions["POST draw"].returns == "image"
+    assert actions["POST draw"].contract == ""
     assert actions["GET note"].capability("note", "1")["Method"] == 0
 
 
@@ -144,7 +145,7 @@ def test_what_cannot_be_a_capability_is_told_at_once() -> None:
 
 def test_a_call_of_the_documents_broker_and_one_by_name_do_the_same() -> None:
     async def body(site: Served) -> None:
-        assert await site.say("write", "hello") == {"text": "Done: write note.", "version": 1}
+        assert await site.say("write", "hello") == {"text": "Done: write note …", "version": 1}
         assert site.app.state.text == "hello"
         await site.ok("/write", {"text": "by name"})
         await site.ok("/write", {"TEXT": "[a], {b} and \\n stay as they are"})

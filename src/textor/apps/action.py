@@ -17,6 +17,7 @@ from textor.errors import UseError
 from textor.json_text import ArgumentError
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
+Returns = Literal["text", "data", "image"]
 ROUTE = re.compile(r"[a-z0-9]+([-_/][a-z0-9]+)*")
 RESERVED = ("health", "app", "static")  #: first parts of routes that the SDK has for itself
 PLACE = "[]"
@@ -60,6 +61,7 @@ class Action:
         repeat: Repeat = "once",
         examples: Sequence[str] = (),
         max_body: int = 4_000_000,
+        returns: Returns | None = None,
         hidden: bool = False,
     ) -> None:
         self.function = function
@@ -74,7 +76,8 @@ class Action:
         self.hidden = hidden  #: for the page alone: not registered
         self.is_async = inspect.iscoroutinefunction(function)
         self.purpose = inspect.getdoc(function) or ""
-        self.struct, self.returns = _read(function, self._wrong)
+        self.struct, found = _read(function, self._wrong)
+        self.returns = returns or found
         self.schema = _schema(self.struct)
         self._check()
 
@@ -100,9 +103,16 @@ class Action:
 
     @property
     def contract(self) -> str:
-        if not self.parameters:
+        """What the document's broker can send: one text for one place, or what the schema says."""
+        places = self.phrase.count(PLACE)
+        if places == 0:
             return ""
-        return "SingleText" if self.single else "JsonSchema"
+        return "SingleText" if places == 1 and self.single else "JsonSchema"
+
+    @property
+    def label(self) -> str:
+        """The phrase for a person: "set email subject to …"."""
+        return self.phrase.replace(PLACE, "…")
 
     def arguments(self, body: dict[str, Any]) -> dict[str, Any]:
         """The arguments in a request, by name or as `{"Text": …}`. Raises `Refused` with a sentence."""
@@ -169,7 +179,9 @@ class Action:
         return f"“{self.phrase}”: {what.rstrip('.')}."
 
 
-def _read(function: Callable[..., Any], wrong: Callable[..., UseError]) -> tuple[type[msgspec.Struct], str]:
+def _read(
+    function: Callable[..., Any], wrong: Callable[..., UseError]
+) -> tuple[type[msgspec.Struct], Returns]:
     """The parameters as a struct, and what the function returns: text, data, image."""
     hints = get_type_hints(function, include_extras=True)
     fields: list[Any] = []
@@ -182,7 +194,7 @@ def _read(function: Callable[..., Any], wrong: Callable[..., UseError]) -> tuple
         fields.append((name, hints[name], parameter.default) if has_default else (name, hints[name]))
     kind = hints.get("return")
     names = {get_origin(t) or t for t in (kind, *get_args(kind))}
-    returns = "image" if Picture in names else "data" if names & {dict, list, Result} else "text"
+    returns: Returns = "image" if Picture in names else "data" if names & {dict, list, Result} else "text"
     try:
         return msgspec.defstruct(function.__name__, fields, kw_only=True), returns
     except TypeError as error:
@@ -208,7 +220,7 @@ def answer(value: Any, label: str) -> dict[str, Any]:
         value = Result(text=value or "")
     elif not isinstance(value, Result):
         value = Result(data=value)
-    body: dict[str, Any] = {"text": value.text or ("" if value.data is not None else f"Done: {label}.")}
+    body: dict[str, Any] = {"text": value.text or ("" if value.data is not None else f"Done: {label}")}
     if value.data is not None:
         body["data"] = msgspec.to_builtins(value.data)
     if value.image is not None:

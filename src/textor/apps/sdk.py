@@ -33,7 +33,7 @@ import msgspec
 from starlette.applications import Starlette
 
 from textor.actions import Effect, Repeat
-from textor.apps.action import Action, Method, Picture, Result, answer
+from textor.apps.action import Action, Method, Picture, Result, Returns, answer
 from textor.apps.files import data_folder
 from textor.apps.store import By, Refused, S, Store
 from textor.errors import UseError
@@ -119,13 +119,15 @@ class App(Generic[S]):
         repeat: Repeat = "once",
         examples: Sequence[str] = (),
         max_body: int = 4_000_000,
+        returns: Returns | None = None,
         hidden: bool = False,
     ) -> Callable[[F], F]:
         """Make a function a capability.
 
         `phrase` has `[]` where a parameter stands, in the order of the parameters. `route` is by
         default the name of the function. `effects` are what it does to the world beyond the app's
-        own document ("outward" for sending); `examples` further ways to say it. `hidden` is for
+        own document ("outward" for sending); `examples` further ways to say it. `returns` is read from
+        the type; a `Result` that holds a picture says "image" here. `hidden` is for
         what only the page uses.
         """
 
@@ -139,6 +141,7 @@ class App(Generic[S]):
                 repeat=repeat,
                 examples=examples,
                 max_body=max_body,
+                returns=returns,
                 hidden=hidden,
             )
             key = f"{made.method} {made.route}"
@@ -173,16 +176,15 @@ class App(Generic[S]):
     async def run(self, action: Action, arguments: dict[str, Any], by: By) -> dict[str, Any]:
         """Carry out one action: the JSON of its result. Raises `TextorError`."""
         token = self._by.set(by)
-        label = action.phrase.replace("[]", "").strip()
         try:
             if action.is_async:
                 value = await action.function(**arguments)
             else:
-                with self.store.change(by, " ".join(label.split())):
+                with self.store.change(by, action.label):
                     value = action.function(**arguments)
         finally:
             self._by.reset(token)
-        return answer(value, label) | {"version": self.store.version}
+        return answer(value, action.label) | {"version": self.store.version}
 
     # -- where things are kept ---------------------------------------------------------------
 

@@ -13,7 +13,6 @@ JSON is read as well: `{"Asia": 4600}`, `[["Asia", 4600]]`, `[{"label": "Asia", 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
 
@@ -31,6 +30,7 @@ _HEAD, _TAIL = rf"(?P<lead>[-+−]?){_GAP}{_MONEY}?{_GAP}", rf"{_GAP}(?:%|{_MONE
 NUMBER = re.compile(rf"{_GAP}{_HEAD}(?P<core>{_CORE}){_TAIL}")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?")
 _POINTS = re.compile(r"[-+]?\d{1,3}(\.\d{3}){2,}|[-+]?\d{1,3}(\.\d{3})+,\d+")
+BIGGEST = 1e300  #: so that sums and scales stay finite
 LONGEST = 60  #: characters of a number, with its signs and spaces
 _SEPARATORS = ":;,|\n"
 
@@ -43,7 +43,7 @@ def parse_number(text: str, decimal_comma: bool = False) -> float:
         value = float(plain)
     except ValueError:
         raise Refused(f"{text.strip()[:60]!r} is no number.", "Write one such as 4,600 or -1.5.") from None
-    if not math.isfinite(value):
+    if not abs(value) <= BIGGEST:
         raise Refused(f"{text.strip()[:60]!r} is too big for a chart.")
     return value
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from textor.apps.chart.numbers import parse_number, parse_series
+from textor.apps.chart.numbers import BIGGEST, parse_number, parse_series
 from textor.apps.chart.svg import draw
 from textor.apps.chart.table import Table, joined, parse_table
 from textor.apps.files import save_picture
@@ -39,6 +39,8 @@ class Chart(State):
             raise ValueError(f"a chart has at most {MOST_LABELS} labels and {MOST_SERIES} series")
         if any(len(s.values) != len(self.labels) for s in self.series):
             raise ValueError("each series needs one value for each label")
+        if any(v is not None and abs(v) > BIGGEST for s in self.series for v in s.values):
+            raise ValueError("a number is too big for a chart")
 
 
 app: App[Chart] = App(
@@ -190,6 +192,7 @@ def read() -> Result:
     "save column chart as []",
     route="save",
     effects=["write"],
+    returns="image",
     repeat="idempotent",
     examples=["save the chart picture as []", "export the chart to []"],
 )

@@ -286,6 +286,7 @@ def paint(id: str, stroke: str = "", fill: str = "", thickness: float = 0, text:
     "save drawing as []",
     route="save",
     effects=["write"],
+    returns="image",
     repeat="idempotent",
     examples=["export the drawing to []"],
 )
