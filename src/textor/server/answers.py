@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from textor.errors import JournalError, TextorError
+from textor.errors import JournalError, TextorError, UseError
 from textor.guard import bearer, holds_token, problem
 
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 MAX_BODY = 4_000_000  #: bytes of a request's body
@@ -70,3 +71,11 @@ async def body_of(request: Request, most: int = MAX_BODY) -> bytes:
         if len(body) > most:
             raise Refused(413, f"The request is bigger than {most // 1_000_000 or 1} MB.")
     return bytes(body)
+
+
+def read_json(body: bytes, type: type[T]) -> T:
+    """The body as a `type`; `UseError` with what is wrong with it."""
+    try:
+        return msgspec.json.decode(body, type=type)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UseError(f"The request cannot be read: {str(error).rstrip('.')}.") from None

@@ -34,7 +34,15 @@ from textor.broker.waiting import events_of
 from textor.errors import CapabilityError, ModelError, UseError
 from textor.events import Stored
 from textor.guard import bearer, holds_token
-from textor.server.answers import Endpoint, Refused, answering, as_json, body_of, unknown_caller
+from textor.server.answers import (
+    Endpoint,
+    Refused,
+    answering,
+    as_json,
+    body_of,
+    read_json,
+    unknown_caller,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +103,7 @@ class Registering:
         given = bearer(request)
         if given and not holds_token(given, self._token):
             return unknown_caller("The token is wrong.")
-        content = _decoded(await body_of(request, MAX_FORMS))
+        content = read_json(await body_of(request, MAX_FORMS), Any)
         broker = self._machine.broker
         forms = [read(each) for each in (content if isinstance(content, list) else [content])]
         if not given:
@@ -176,7 +184,7 @@ class Desk:
         return as_json({"pending": broker.waiting.listed(broker.apps.book)})
 
     async def decide(self, request: Request) -> Response:
-        wish = _read(await body_of(request), Decision)
+        wish = read_json(await body_of(request), Decision)
         broker, name = self._machine.broker, request.path_params["name"]
         try:
             registered = await broker.decide(name, wish.allow)
@@ -187,7 +195,7 @@ class Desk:
         return as_json({"registered": registered})
 
     async def start(self, request: Request) -> Response:
-        wish = _read(await body_of(request), Wish)
+        wish = read_json(await body_of(request), Wish)
         try:
             record = await self._machine.broker.apps.start(wish.app)
         except CapabilityError as error:
@@ -195,18 +203,18 @@ class Desk:
         return as_json(instance_json(record), 201)
 
     async def stop(self, request: Request) -> Response:
-        wish = _read(await body_of(request), Wish)
+        wish = read_json(await body_of(request), Wish)
         return as_json(instance_json(await self._machine.broker.apps.stop(wish.app)) | {"state": "ended"})
 
     async def point(self, request: Request) -> Response:
-        wish = _read(await body_of(request), Wish)
+        wish = read_json(await body_of(request), Wish)
         return as_json(instance_json(await self._machine.broker.apps.point_at(wish.app)))
 
     async def profiles(self, request: Request) -> Response:
         return as_json(profiles_json(self._machine.broker.apps.book))
 
     async def change_profile(self, request: Request) -> Response:
-        wish = _read(await body_of(request), ProfileWish)
+        wish = read_json(await body_of(request), ProfileWish)
         apps = self._machine.broker.apps
 
         def change() -> list[Stored]:
@@ -218,7 +226,7 @@ class Desk:
         return as_json(profiles_json(apps.book))
 
     async def embeddings(self, request: Request) -> Response:
-        wish = _read(await body_of(request), Texts)
+        wish = read_json(await body_of(request), Texts)
         texts = [wish.input] if isinstance(wish.input, str) else wish.input
         if not texts or len(texts) > MAX_INPUTS:
             raise UseError(f"input holds {len(texts)} texts; it takes from 1 to {MAX_INPUTS}.")
@@ -254,17 +262,3 @@ async def vectors_of(machine: Machine, texts: list[str]) -> tuple[Any, str]:
         return await asyncio.to_thread(embedder.encode, texts, "query"), embedder.model_id
     except ModelError as error:
         raise Refused(503, str(error)) from None
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise UseError(f"The request is no JSON: {str(error).rstrip('.')}.") from None
-
-
-def _read(body: bytes, type: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(body, type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UseError(f"The request cannot be read: {str(error).rstrip('.')}.") from None

@@ -18,7 +18,7 @@ All but the first two answer with the plan.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -28,10 +28,12 @@ from starlette.routing import Route
 from textor.broker.plans import Plans
 from textor.broker.view import plan_json
 from textor.errors import UseError
-from textor.server.answers import Endpoint, Refused, answering, as_json, body_of
+from textor.server.answers import Endpoint, Refused, answering, as_json, body_of, read_json
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
+
+T = TypeVar("T")
 
 
 class PlanWish(msgspec.Struct, frozen=True):
@@ -169,9 +171,5 @@ class Api:
         return as_json(await plan_json(self.plans, id))
 
 
-async def _read(request: Request, type: type[Any]) -> Any:
-    body = await body_of(request)
-    try:
-        return msgspec.json.decode(body or b"{}", type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UseError(f"The request cannot be read: {str(error).rstrip('.')}.") from None
+async def _read(request: Request, type: type[T]) -> T:
+    return read_json(await body_of(request) or b"{}", type)
