@@ -164,6 +164,7 @@ _LEFT_OUT = {
     "digest",
     "workspace",
     "session",
+    "version",
 }
 _RANDOM = re.compile(r"\b[0-9a-f]{23}\b")
 
