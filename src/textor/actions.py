@@ -52,7 +52,8 @@ class Action(msgspec.Struct, frozen=True):
     `id` is unique within the session and is handed to providers as idempotency key. A native
     function call has its `call_id` and `wire` (the function's name) as on the wire, and `text` is
     then the text of its arguments, verbatim. An action with a `fault` was not
-    understood: it never runs, and the fault is its failed outcome.
+    understood: it never runs, and the fault is its failed outcome; one with a `doubt` was understood
+    by its meaning and is asked about. An action without a capability is a free line of a plan.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Action(msgspec.Struct, frozen=True):
     fault: str = ""
     text: str = ""  #: how the model wrote it
     labels: Labels = ()
+    doubt: str = ""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from textor.errors import CapabilityError, DefinitionError
 from textor.events import Definition
 from textor.explain import known
 from textor.kernel.budget import effective
-from textor.kernel.runner import Scope
+from textor.scope import Scope
 from textor.kernel.services import Services
 from textor.rehearsal import rehearse
 from textor.tree import Make

@@ -9,34 +9,47 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from textor import events as e
 from textor.agent_types import AgentTypes, agents_provider, callable_section
+from textor.broker.provider import AppsProvider
 from textor.capabilities.port import Provider
 from textor.capabilities.registry import Registry
 from textor.config import Config
 from textor.definitions import agent_folders, list_definitions, load_definition
 from textor.dialects.port import Dialect
+from textor.embedding import Embedder
 from textor.errors import DefinitionError, TextorError, UseError
 from textor.events import Definition, Limits, PatternRule
 from textor.hosts.local import LocalHost
+from textor.iterations_provider import iterations_provider
 from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
 from textor.journal.sqlite import SqliteJournal
-from textor.kernel.runner import Scope
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState
-from textor.layouts import layout_of
+from textor.layouts import Layouts, room_of
+from textor.machine_state import MachineState
 from textor.models.port import Model
-from textor.policy import rule
+from textor.monitor import Monitor
+from textor.policy import Gate, Labelling
+from textor.scope import Scope
+from textor.secrets import KNOWN, Masking, from_environment
+from textor.select_llm import select_provider
 from textor.session import Session
+from textor.status import parts_of
 from textor.tree import tree_provider
+
+if TYPE_CHECKING:
+    from textor.broker.broker import Broker
+    from textor.broker.compiler import Compiler
 
 log = logging.getLogger("textor.assembly")
 
@@ -44,6 +57,8 @@ log = logging.getLogger("textor.assembly")
 BOX_MODEL = "embedded:smollm2"
 BOX_AGENT = "starter"
 DEFAULT_AGENT = "main"
+#: What writes down the lines that a person wrote or accepted (see `textor.broker.typed`).
+TYPED_LINES = "typed:lines"
 
 #: How often a process that is not the host looks whether the host is gone, in seconds.
 TAKE_OVER = 1.0
@@ -80,6 +95,10 @@ class Models:
             from textor.models.box import BoxModel
 
             return BoxModel(id, self._config.data)
+        if id == TYPED_LINES:
+            from textor.broker.typed import Typed
+
+            return Typed()
         from textor.models.registry import resolve
         from textor.models.remote import RemoteModel
 
@@ -120,6 +139,22 @@ def _script(titles: tuple[tuple[str, str], ...], rules: tuple[PatternRule, ...])
     return ScriptDialect(titles=dict(titles), patterns=patterns)
 
 
+def compiler(config: Config) -> Compiler:
+    """What compiles free lines of a plan: by meaning where the embedder is, else by their words."""
+    from textor.broker.compiler import Compiler
+
+    return Compiler(embedder_of(config))
+
+
+def embedder_of(config: Config) -> Embedder | None:
+    """The embedding model of this machine with its vectors kept; None before it was fetched."""
+    from textor.memory.cached import Cached
+    from textor.memory.embedder import MiniLM
+
+    model = MiniLM(config.data)
+    return Cached(model, config.data / "vectors.db") if model.fetched else None
+
+
 def new_agent(
     services: Services,
     name: str,
@@ -134,7 +169,7 @@ def new_agent(
     Raises `TextorError` when its model, layout or dialect cannot be had.
     """
     processor = services.model(model)
-    room = int(processor.window * services.context_ratio)
+    room = room_of(definition.layout, processor.window, services.context_ratio)
     offered = services.registry.catalogue(definition.capabilities)
     dialect = services.dialect(definition, processor.native_tools)
     capabilities = tuple(offered)
@@ -154,6 +189,14 @@ def model_for(config: Config, definition: Definition, model: str = "") -> str:
     """The model an agent of this type uses: named, configured, its own, the default, or the box."""
     configured = config.models.get(definition.type, "")
     return model or configured or definition.model or config.models.get("default", "") or BOX_MODEL
+
+
+def named_models(config: Config) -> list[str]:
+    """The models that the configuration names, and the one in the box."""
+    named = [BOX_MODEL, *config.models.values()]
+    for provider, settings in config.providers.items():
+        named += [f"{provider}:{name}" for name in settings.models]
+    return [*dict.fromkeys(named)]
 
 
 def new_session_id() -> str:
@@ -198,25 +241,29 @@ class Machine:
         limits: Limits | None = None,
         title: str = "",
         definition: Definition | None = None,
+        review: bool = False,
         id: str | None = None,
     ) -> Session:
         """Begin a session with its agent `main`, and with a first message where `text` is one.
+        With `review` each reply of it waits for a person.
 
         Raises `TextorError` when the agent type or its model cannot be had; nothing is made then.
         """
         workspace = await asyncio.to_thread(workspace.resolve)
+        session = id or new_session_id()
         if definition is None:
             definition = self.definition(agent or self.default_agent(model), workspace)
+        if review:
+            definition = replace(definition, review=True)
         chosen = model_for(self.config, definition, model)
         types = AgentTypes(agent_folders(workspace, self.config.agents), {})
         main = new_agent(self.services, "main", definition, chosen, types=types)
         created = e.SessionCreated(
-            str(workspace), policy, limits or self.config.limits, title or _title(text), attended
+            str(workspace), policy, limits or self.config.limits, title or _title(text), attended, session
         )
         bodies: list[e.Body] = [created, main]
         if text is not None:
             bodies.append(e.MessagePosted("main", text))
-        session = id or new_session_id()
         await self.journal.create(session, [self.services.event(body) for body in bodies])
         if self.host is not None:
             self.host.wake(session)
@@ -241,10 +288,7 @@ class Machine:
         """The models that are configured, in the box, or served on this machine."""
         from textor.models.discovery import discover
 
-        named = [*dict.fromkeys([BOX_MODEL, *self.config.models.values()])]
-        for provider, settings in self.config.providers.items():
-            named += [f"{provider}:{name}" for name in settings.models]
-        named += await discover()
+        named = [*named_models(self.config), *await discover()]
         return [self._info(id) for id in dict.fromkeys(named)]
 
     def _info(self, id: str) -> ModelInfo:
@@ -260,8 +304,28 @@ class Machine:
         faults: list[DefinitionError] = []
         return list_definitions(agent_folders(workspace, self.config.agents), faults)
 
+    @cached_property
+    def broker(self) -> Broker:
+        """The apps of this machine, and plans."""
+        from textor.broker.broker import Broker
+        from textor.broker.compiler import Compiler
+
+        apps = self.services.registry.provider(AppsProvider.name)
+        assert isinstance(apps, AppsProvider)
+        shared = self.services.compile
+        compile = shared if isinstance(shared, Compiler) else compiler(self.config)
+        return Broker(
+            self.services,
+            apps,
+            compile,
+            lambda name, definition, model: new_agent(self.services, name, definition, model),
+            lambda model: model_for(self.config, Definition("plan"), model),
+        )
+
     async def close(self) -> None:
         """Stop what runs and let go of everything; the journal can be opened again."""
+        if "broker" in self.__dict__:
+            await self.broker.close()
         if self.host is not None:
             await self.host.close()
         await self.services.registry.close()
@@ -306,8 +370,34 @@ async def core_providers(config: Config | None = None, *, memory: bool = False) 
         providers.append(SandboxProvider(choice.sandbox))
     if choice.engine is not None:
         folder = None if memory else config.data / "containers"
-        providers.append(ContainersProvider(choice.engine, owner, rules_of(config.containers), folder))
-    return providers
+        containers = ContainersProvider(choice.engine, owner, rules_of(config.containers), folder)
+        return [*providers, containers, Monitor(containers)]
+    return [*providers, Monitor()]
+
+
+def monitor_of(providers: Sequence[Provider]) -> Monitor | None:
+    """The provider that watches, which faces attach standard input to."""
+    return next((p for p in providers if isinstance(p, Monitor)), None)
+
+
+def guarded(config: Config) -> tuple[Path, ...]:
+    """Textor's own files: what they say decides what agents may do, or opens the machine."""
+    journal = config.data / "journal.db"
+    beside = [journal.with_name(journal.name + end) for end in ("", "-wal", "-shm", "-blobs")]
+    return (config.path, config.agents, config.data / "token", *beside)
+
+
+def known_secrets(config: Config) -> None:
+    """Have the keys of the configuration, of the environment and of our own server masked."""
+    for provider, settings in config.providers.items():
+        KNOWN.add(f"providers.{provider}.api_key", settings.api_key)
+    for name, secret in from_environment():
+        KNOWN.add(name, secret)
+    with suppress(OSError, UnicodeDecodeError):
+        KNOWN.add("token", (config.data / "token").read_text("ascii"))
+    for handler in logging.getLogger().handlers:
+        if not any(isinstance(known, Masking) for known in handler.filters):
+            handler.addFilter(Masking())
 
 
 async def make_services(
@@ -319,10 +409,20 @@ async def make_services(
     clock: Callable[[], float] = time.time,
 ) -> Services:
     """Services over a journal with these providers."""
+    known_secrets(config)
     registry = Registry()
     found = Found(registry)
+    monitor = monitor_of(providers) or Monitor()
+    layouts = Layouts(parts_of(monitor), lambda id: models(id).window)
+    kept = MachineState(journal)
+    await kept.read()
+    kept.follow()
+    gate = Gate(config.gate.rules, lambda: kept.stored, guarded(config))
+    registry.screen = Labelling(gate, config.gate.outside)
     ratio = config.context.ratio
-    services = Services(journal, registry, models, dialect_of, layout_of, found, rule, ratio, clock)
+    services = Services(
+        journal, registry, models, dialect_of, layouts, found, gate, Scope, compiler(config), ratio, clock
+    )
 
     def types(scope: Scope) -> AgentTypes:
         return AgentTypes(agent_folders(scope.workspace, config.agents), scope.state.stored)
@@ -335,8 +435,16 @@ async def make_services(
         return new_agent(services, name, definition, model, scope.agent, types(scope))
 
     agents = agents_provider(services, types, make, config.agents)
-    for provider in (*providers, tree_provider(load, make), agents):
+    watching = () if monitor in providers else (monitor,)
+    select = select_provider(services, lambda: named_models(config))
+    past = iterations_provider(journal, layouts)
+    for provider in (*providers, *watching, tree_provider(load, make), agents, select, past):
         await registry.add(provider)
+    apps = registry.provider(AppsProvider.name)
+    if not isinstance(apps, AppsProvider):
+        apps = AppsProvider(journal, None if isinstance(journal, MemoryJournal) else config.data)
+        await registry.add(apps)
+    await apps.connect(registry)
     return services
 
 
@@ -348,7 +456,8 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
     """
     journal: Journal = MemoryJournal() if memory else SqliteJournal(config.data / "journal.db")
     models = Models(config)
-    providers = await core_providers(config, memory=memory)
+    apps = AppsProvider(journal, None if memory else config.data)
+    providers = [*await core_providers(config, memory=memory), apps]
     services = await make_services(config, journal, models, providers)
     machine = Machine(config, services, models, providers)
     lock = None if memory else HostLock(config.data / "host.lock")

@@ -34,7 +34,7 @@ BOX = Path(__file__).parent / "agents"
 LARGEST = 256_000
 
 DialectName = Literal["script", "xml", "step", "tools", "plan"]
-Layout = Literal["stable", "bare"]
+Layout = Literal["stable", "bare", "regenerated"]
 
 #: The dialects that one agent may mix.
 MIXES: tuple[set[str], ...] = (
@@ -166,6 +166,10 @@ def parse_definition(text: str, path: Path | None = None) -> Definition:
         )
     _check_dialects(front.dialects, path, head)
     _check_script(front, path, head)
+    if front.layout == "regenerated" and front.dialects != ("xml",):
+        raise DefinitionError(
+            f"{_place(path, head, ('layout',))}: the layout regenerated is XML; dialects must be [xml]."
+        )
     return Definition(
         type=name,
         purpose=" ".join(front.purpose.split()),

@@ -8,6 +8,7 @@ this version does not know is kept as `Unknown`, byte for byte.
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -15,12 +16,18 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from textor import __version__
 from textor.actions import Action, Outcome
 from textor.messages import NO_USAGE, Message, ToolSpec, Usage
 from textor.values import Json, Labels, Value
 
 Level = Literal["run", "pause", "stop", "kill"]
 EndReason = Literal["replied", "asked", "limit", "stopped", "failed"]
+
+
+def running_version() -> str:
+    """The version of this program: the tag that the supervisor started, else that of the package."""
+    return os.environ.get("TEXTOR_VERSION") or __version__
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -79,6 +86,8 @@ class SessionCreated(Body, frozen=True):
     limits: Limits = Limits()
     title: str = ""
     attended: bool = True  #: False: nobody can be asked, so what would ask is denied
+    session: str = ""  #: its id
+    forked: str = ""  #: "SESSION@SEQ" where its first events are those of another session
 
 
 class PolicySet(Body, frozen=True):
@@ -157,12 +166,14 @@ class GenerationStarted(Body, frozen=True):
     the last message), `reserved` what was set aside for it."""
 
     KIND: ClassVar[str] = "generation.started"
+    VERSION: ClassVar[int] = 2
     agent: str
     iteration: int
     model: str
     status: str = ""
     reserved: Usage = NO_USAGE
     attempt: int = 1
+    version: str = msgspec.field(default_factory=running_version)  #: of Textor; "" where not kept
 
 
 class GenerationWaiting(Body, frozen=True):
@@ -201,6 +212,16 @@ class GenerationFailed(Body, frozen=True):
     fault: str
     message: str
     usage: Usage = NO_USAGE
+
+
+class PlanCompiled(Body, frozen=True):
+    """The free lines of a plan were compiled by meaning. `actions` are all those of the reply, in
+    order; `lines` say for each free one its state and its ranked candidates with scores."""
+
+    KIND: ClassVar[str] = "plan.compiled"
+    agent: str
+    actions: tuple[Action, ...]
+    lines: tuple[Json, ...] = ()
 
 
 class ReplyReviewed(Body, frozen=True):
@@ -418,7 +439,9 @@ def _kinds(base: type[Body]) -> dict[str, type[Body]]:
 KINDS: dict[str, type[Body]] = _kinds(Body)
 
 #: (kind, version) -> a function from that version's data to the next version's.
-UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    ("generation.started", 1): lambda data: {**data, "version": ""},
+}
 
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {k: msgspec.json.Decoder(c) for k, c in KINDS.items()}

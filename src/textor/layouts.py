@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from textor.actions import Capability
 from textor.dialects.port import Dialect
 from textor.errors import UseError
-from textor.events import Definition
+from textor.events import Definition, MessagePosted
 from textor.kernel.budget import effective
 from textor.kernel.context import Layout
 from textor.kernel.state import AgentState, State
-from textor.messages import Message, said
-from textor.values import head
+from textor.messages import Media, Message, Part, Text, said
+from textor.status import Moment, StatusPart
+from textor.values import Value, head
 
 
 class Stable:
-    """The default: prompt, dialect and examples first; time, budget, notes, variables last."""
+    """The default: prompt, dialect and examples first; time, budget, notes, variables last, then
+    what the `parts` have to say (containers, monitored files)."""
+
+    def __init__(self, parts: Mapping[str, StatusPart] | None = None) -> None:
+        self._parts = parts or {}
 
     def prefix(
         self, definition: Definition, dialect: Dialect, capabilities: Sequence[Capability]
@@ -26,12 +31,28 @@ class Stable:
         text = "\n\n".join(part for part in (definition.prompt.strip(), taught.strip()) if part)
         return (*((said("system", text),) if text else ()), *definition.examples)
 
+    def posted(self, posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:
+        """Messages as they enter the dialogue: the caller's as they are, others' with their sender;
+        then the values that came along, by the names that they have here."""
+        parts: list[Part] = []
+        for message in posted:
+            origin = "" if message.sender == caller else f"[from {message.sender or 'the person'}] "
+            parts.append(Text(("\n\n" if parts else "") + origin + message.text))
+        for value in values:
+            if value.kind in ("image", "audio", "video"):
+                parts.append(Media(value, value.name))
+            else:
+                parts.append(Text(f"\n[value ${value.name}: {head(value)}]"))
+        return Message("user", tuple(parts))
+
     def status(self, state: State, agent: AgentState, now: float) -> str:
         lines = [f"now: {datetime.fromtimestamp(now).astimezone().isoformat(timespec='minutes')}"]
         if words := budget_words(state, agent, now):
             lines.append(f"budget: {words}")
         lines += [f"note {key}: {text}" for key, text in agent.notes.items()]
         lines += [f"variable ${name}: {head(value)}" for name, value in agent.variables.items()]
+        moment = Moment(state, agent, now)
+        lines += [text for part in self._parts.values() if (text := part(moment))]
         return "<status>\n" + "\n".join(lines) + "\n</status>"
 
     def messages(self, state: State, agent: AgentState) -> tuple[Message, ...]:
@@ -45,14 +66,36 @@ class Bare(Stable):
         return ""
 
 
-LAYOUTS: dict[str, Layout] = {"stable": Stable(), "bare": Bare()}
+class Layouts:
+    """The layouts by name. `parts` are what stands in their status, by name; `window` gives the
+    tokens that a model's window holds, by its id."""
+
+    def __init__(
+        self, parts: Mapping[str, StatusPart] | None = None, window: Callable[[str], int] = lambda _: 0
+    ) -> None:
+        from textor.layouts_xml import Regenerated
+
+        parts = parts or {}
+        self._known: dict[str, Layout] = {
+            "stable": Stable(parts),
+            "bare": Bare(),
+            REGENERATED: Regenerated(parts, window),
+        }
+
+    def __call__(self, name: str) -> Layout:
+        """The layout of this name. Raises `UseError` with the known ones."""
+        if name not in self._known:
+            raise UseError(f"There is no context layout {name!r}.", f"Known ones: {', '.join(self._known)}.")
+        return self._known[name]
 
 
-def layout_of(name: str) -> Layout:
-    """The layout of this name. Raises `UseError` with the known ones."""
-    if name not in LAYOUTS:
-        raise UseError(f"There is no context layout {name!r}.", f"Known ones: {', '.join(LAYOUTS)}.")
-    return LAYOUTS[name]
+REGENERATED = "regenerated"
+
+
+def room_of(layout: str, window: int, ratio: float) -> int:
+    """The tokens that prompts may have before the oldest part is summarised; 0 where there is no
+    dialogue to summarise."""
+    return 0 if layout == REGENERATED else int(window * ratio)
 
 
 def budget_words(state: State, agent: AgentState, now: float) -> str:

@@ -6,17 +6,26 @@ or another one hosts the session makes no difference.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
+
+import msgspec
 
 from textor import events as e
 from textor.actions import Action
 from textor.errors import UseError
 from textor.events import Body, Event, Level, Limits
 from textor.kernel.services import Services
-from textor.kernel.state import State, fold
+from textor.kernel.state import AgentState, State, Work, fold
+from textor.layouts import room_of
 from textor.live import Delta
+from textor.machine_state import store
 from textor.messages import Message
+from textor.policy.gate import guarded_by
+from textor.policy.look import look
+from textor.policy.rules import AREA, answered, key_of
+from textor.review import Draft, edited
 from textor.values import BIG, Json, Labels, Value, shown, text_value
 
 #: A message of more characters is kept as a value.
@@ -63,10 +72,46 @@ class Session:
         scope: Literal["once", "session", "always"] = "once",
         arguments: dict[str, Json] | None = None,
         digest: str = "",
+        command: str = "",
         id: str | None = None,
     ) -> str:
-        """Answer the gate's question about an action. The first answer counts."""
+        """Answer the gate's question about an action. The first answer counts.
+
+        It is bound to the `digest` of the question (by default the one that is open now), so that it
+        is void for any other call. A yes for the `session` or for `always` holds for this call at
+        this place; with `command`, a pattern such as "git status *", for all commands that it covers
+        (see `textor.policy.commands`). Raises `UseError` for a pattern that does not cover the call
+        that it answers.
+        """
+        question = await self._at_the_gate(action)
+        if question is not None:
+            digest = digest or question[1].digest
+            kept = allow and arguments is None and digest == question[1].digest
+            if kept and (scope == "always" or (command and scope == "session")):
+                await self._keep(*question, scope, command)
         return await self._input(e.ActionAnswered(action, allow, reason, scope, arguments, digest), id)
+
+    async def _at_the_gate(self, action: str) -> tuple[AgentState, Work] | None:
+        """The action that waits under this id, and its agent."""
+        for agent in (await self.state()).agents.values():
+            for work in agent.work:
+                if work.action.id == action and work.verdict == "ask":
+                    return agent, work
+        return None
+
+    async def _keep(self, agent: AgentState, work: Work, scope: str, command: str) -> None:
+        """Keep an answer as a rule: of this session, or of all of them."""
+        capability = self._services.registry.get(work.action.capability)
+        if capability is None:
+            raise UseError(f"There is no capability {work.action.capability!r} now.")
+        guarded = guarded_by(self._services.policy)
+        call = await asyncio.to_thread(look, work.action, capability, self._state, agent, guarded)
+        rule = answered(call, command)
+        event = self._services.event(e.Stored(AREA, key_of(rule), msgspec.to_builtins(rule)))
+        if scope == "always":
+            await store(self._services.journal, event)
+        else:
+            await self._services.journal.append(self.id, [event], epoch=None)
 
     async def reply(self, key: str, text: str, *, id: str | None = None) -> str:
         """Answer an agent's question (`events.Asked.key`)."""
@@ -89,6 +134,13 @@ class Session:
         body = e.ReplyReviewed(agent, verdict, message, tuple(actions), reply, remark)
         return await self._input(body, id)
 
+    async def edit_reply(self, agent: str, draft: Draft, *, id: str | None = None) -> str:
+        """Go on with an edited reply in the place of the one that waits. Raises `UseError` when none
+        waits or the agent's dialect does not understand it."""
+        await self._known(agent)
+        body = edited(self._services, (await self.state()).agents[agent], draft)
+        return await self._input(body, id)
+
     async def control(self, level: Level, agent: str = "main", *, id: str | None = None) -> str:
         """Run, pause, stop or kill an agent and all below it. Twice is harmless."""
         await self._known(agent)
@@ -97,7 +149,8 @@ class Session:
     async def change_model(self, model: str, agent: str = "main", *, id: str | None = None) -> str:
         """Go on with another model. Raises `TextorError` when there is none of this name."""
         await self._known(agent)
-        room = int(self._services.model(model).window * self._services.context_ratio)
+        layout = (await self.state()).agents[agent].definition.layout
+        room = room_of(layout, self._services.model(model).window, self._services.context_ratio)
         return await self._input(e.ModelChanged(agent, model, room), id)
 
     async def change_policy(self, policy: str, attended: bool = True, *, id: str | None = None) -> str:

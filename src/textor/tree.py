@@ -20,7 +20,7 @@ from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.table import Entry, TableProvider, parameters
 from textor.errors import CapabilityError
 from textor.events import Definition
-from textor.kernel.runner import Scope
+from textor.scope import Scope
 from textor.kernel.state import Owed, State, open_work
 from textor.kernel.steps import told
 from textor.values import Json, references

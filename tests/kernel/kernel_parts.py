@@ -31,7 +31,9 @@ async def machine(
     default: str = "",
 ) -> AsyncIterator[Machine]:
     """`default` is the id of the model of all agents that name none."""
-    config = Config(path=tmp / "config.toml", data=tmp, models={"default": default} if default else {})
+    # beside the workspace: what acts on Textor's own files is asked about
+    own = tmp.with_name(f"{tmp.name}-own")
+    config = Config(path=own / "config.toml", data=own, models={"default": default} if default else {})
     models = Models(config)
     models.add(model)
     providers = [FunctionProvider(functions), *await core_providers()]

@@ -78,7 +78,16 @@ def _fed(parser: Parser, text: str, size: int, finish: str) -> Iterable[ParseEve
 
 def summary(events: Iterable[ParseEvent], *, done: bool) -> dict[str, Any]:
     """The events of a parser, put together."""
-    from textor.dialects.port import ActionRead, Defined, NearMiss, Prose, Reply, Retracted, ThinkOn
+    from textor.dialects.port import (
+        ActionRead,
+        Defined,
+        FreeLine,
+        NearMiss,
+        Prose,
+        Reply,
+        Retracted,
+        ThinkOn,
+    )
 
     prose: list[str] = []
     replies: list[str] = []
@@ -97,6 +106,11 @@ def summary(events: Iterable[ParseEvent], *, done: bool) -> dict[str, Any]:
                 replies.append(event.text)
             case ActionRead():
                 actions.append(_action(event))
+            case FreeLine():
+                free = "No action is written like this; `textor match` compiles it by its meaning."
+                misses.append(
+                    {"message": free, "text": event.text, "line": event.line, "column": event.column}
+                )
             case NearMiss():
                 misses.append(
                     {

@@ -25,15 +25,13 @@ from textor.dialects.plan_grammar import gbnf
 from textor.dialects.plan_lines import Phrase, Phrases, phrases_of
 from textor.dialects.plan_reader import PlanReader, Written
 from textor.dialects.plan_slots import arguments_of, filled
-from textor.dialects.port import ActionRead, NearMiss, ParseEvent, Prose, Retracted, Variables
+from textor.dialects.port import ActionRead, FreeLine, NearMiss, ParseEvent, Prose, Retracted, Variables
 from textor.errors import UseError
 from textor.messages import CallChunk, Grammar, Message, ToolSpec, said
 from textor.values import Json, shown
 
 #: Bytes of one outcome that the dialogue keeps: a small model reads slowly and understands little.
 SHOWN = 600
-#: Above this share of common words a line without brackets was probably meant as an action.
-NEAR = 0.6
 
 _CUT = "The reply was cut short in this line, so it did not run. Write it again, shorter."
 
@@ -155,17 +153,13 @@ class PlanParser:
             return Prose(written.raw + newline)
         if len(matches) == 1:
             return self._action(written, matches[0])
-        nearest = self._phrases.nearest(line)
-        meant = bool(line.slots or matches) or (bool(nearest) and nearest[0][0] >= NEAR)
-        if not meant or line.skeleton.endswith(":"):
+        if written.unclosed:
+            nearest = [phrase for _, phrase in self._phrases.nearest(line)]
+            why = "This bracket is never closed." + _advice(nearest or self._phrases.all)
+            return NearMiss(why, written.number, written.column, line.text)
+        if line.skeleton.endswith(":"):  # it announces something
             return Prose(written.raw + newline)
-        if matches:
-            names = " and ".join(sorted({phrase.capability.name for phrase in matches}))
-            why = f"This line is written like {names}; nothing tells which is meant."
-        else:
-            why = "This bracket is never closed." if written.unclosed else "No action is written like this."
-            why += _advice([phrase for _, phrase in nearest] or self._phrases.all)
-        return NearMiss(why, written.number, written.column, line.text)
+        return FreeLine(line.text, written.number, written.column)
 
     def _action(self, written: Written, phrase: Phrase) -> ActionRead:
         arguments: dict[str, Json] = {}

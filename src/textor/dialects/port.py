@@ -53,6 +53,15 @@ class NearMiss(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class FreeLine(msgspec.Struct, frozen=True):
+    """A line that is meant as an action and is written like none: to be compiled by its meaning
+    (`plan`)."""
+
+    text: str
+    line: int
+    column: int
+
+
 class Retracted(msgspec.Struct, frozen=True):
     """All actions read so far do not count: the model started over (`xml`)."""
 
@@ -78,7 +87,16 @@ class ThinkOn(msgspec.Struct, frozen=True):
 
 
 ParseEvent = (
-    Prose | ActionBegun | ArgumentText | ActionRead | NearMiss | Retracted | Defined | Reply | ThinkOn
+    Prose
+    | ActionBegun
+    | ArgumentText
+    | ActionRead
+    | NearMiss
+    | FreeLine
+    | Retracted
+    | Defined
+    | Reply
+    | ThinkOn
 )
 
 

@@ -14,6 +14,7 @@ from textor.dialects.port import (
     ArgumentText,
     Defined,
     Dialect,
+    FreeLine,
     NearMiss,
     ParseEvent,
     Prose,
@@ -146,6 +147,8 @@ class Reader:
             return [("argument", event.text)]
         if isinstance(event, ActionRead):
             self._actions.append(event.action)
+        elif isinstance(event, FreeLine):
+            self._actions.append(Action("", "", text=event.text))
         elif isinstance(event, NearMiss):
             self._faults.append(event.message)
         elif isinstance(event, Retracted):

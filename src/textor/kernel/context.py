@@ -15,8 +15,8 @@ from textor.actions import Capability
 from textor.dialects.port import Dialect
 from textor.events import Definition, MessagePosted
 from textor.kernel.state import AgentState, State
-from textor.messages import Context, Media, Message, Part, Text
-from textor.values import Value, head
+from textor.messages import Context, Message, Text
+from textor.values import Value
 
 
 class Layout(Protocol):
@@ -25,6 +25,8 @@ class Layout(Protocol):
     def prefix(
         self, definition: Definition, dialect: Dialect, capabilities: Sequence[Capability]
     ) -> tuple[Message, ...]: ...
+
+    def posted(self, posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message: ...
 
     def status(self, state: State, agent: AgentState, now: float) -> str: ...
 
@@ -38,18 +40,3 @@ def build(layout: Layout, state: State, agent: AgentState, status: str, max_toke
         last = messages[-1]
         messages = (*messages[:-1], replace(last, parts=(*last.parts, Text("\n\n" + status))))
     return Context(messages, agent.tools, max_tokens=max_tokens)
-
-
-def render_posted(posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:
-    """Messages as they enter the dialogue: the caller's as they are, others' with their sender;
-    then the values that came along, by the names that they have here."""
-    parts: list[Part] = []
-    for message in posted:
-        origin = "" if message.sender == caller else f"[from {message.sender or 'the person'}] "
-        parts.append(Text(("\n\n" if parts else "") + origin + message.text))
-    for value in values:
-        if value.kind in ("image", "audio", "video"):
-            parts.append(Media(value, value.name))
-        else:
-            parts.append(Text(f"\n[value ${value.name}: {head(value)}]"))
-    return Message("user", tuple(parts))

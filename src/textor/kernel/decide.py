@@ -20,7 +20,7 @@ class Step(msgspec.Struct, frozen=True):
 
     agent: str
     what: str  #: deliver, begin, generate, cut, judge, start, perform, settle, observe,
-    #: conclude, end, report, leave, summarise
+    #: conclude, end, report, leave, summarise, compile
     key: str = ""  #: tells steps of one kind apart: an iteration, an action
 
     @property
@@ -29,7 +29,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def now(self) -> bool:
-        return self.what not in ("generate", "perform", "summarise")
+        return self.what not in ("generate", "perform", "summarise", "compile")
 
 
 def decide(state: State) -> list[Step]:
@@ -94,6 +94,9 @@ def _working(agent: AgentState) -> Iterator[Step]:
     if not agent.work:
         if not paused:
             yield Step(agent.id, "conclude", str(agent.iterations))
+        return
+    if any(not w.action.capability and not w.action.fault for w in agent.work):
+        yield Step(agent.id, "compile", str(agent.iterations))
         return
     if any(not w.verdict and w.outcome is None for w in agent.work):
         yield Step(agent.id, "judge", str(agent.iterations))

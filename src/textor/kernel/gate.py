@@ -1,8 +1,7 @@
 """The gate: the one place where an action is allowed, asked about or denied (law 8).
 
 What is allowed is decided by a `Policy` (see `textor.policy`); the kernel only asks it, once for
-every action, and binds the answer to the digest of capability, arguments and place: an approval
-covers exactly what was shown.
+every action, and binds the answer to a digest: an approval covers exactly what was shown.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from textor.actions import Action, Capability
-from textor.capabilities.places import Place
 from textor.kernel.state import AgentState, State
-from textor.values import sha256_of
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -27,9 +24,3 @@ class Ruling(msgspec.Struct, frozen=True):
 
 class Policy(Protocol):
     def __call__(self, action: Action, capability: Capability, state: State, agent: AgentState) -> Ruling: ...
-
-
-def digest_of(action: Action, place: Place) -> str:
-    """What an approval is bound to."""
-    told = (action.capability, action.arguments, place)
-    return sha256_of(msgspec.json.encode(told, order="sorted"))

@@ -7,12 +7,11 @@ iteration costs two writes; nothing is started, shown or done before its event i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import aclosing, suppress
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from textor import events as e
@@ -28,52 +27,10 @@ from textor.kernel.state import AgentState, State, Work, fold
 from textor.kernel.steps import Now
 from textor.live import Delta
 from textor.messages import Grammar, Message, ProgressChunk, TextChunk, Usage, UsageChunk, WaitChunk
-from textor.values import Blobs, Value, content_of, text_value
-
-T = TypeVar("T")
+from textor.values import Value, content_of, text_value
 
 #: Consequences appended in one go; a state that asks for more than this is a fault of ours.
 MOST_CONSEQUENCES = 10_000
-
-
-class Scope:
-    """What a provider may know of the action it performs; see `capabilities.port.Scope`."""
-
-    def __init__(self, runner: Runner, agent: str, key: str) -> None:
-        self._runner = runner
-        self.session = runner.session
-        self.agent = agent
-        self.key = key
-        created = runner.state.created
-        assert created is not None
-        self.workspace = Path(created.workspace)
-
-    @property
-    def blobs(self) -> Blobs:
-        return self._runner.services.journal.blobs
-
-    def value(self, handle: str) -> Value:
-        return self._runner.state.values[handle]
-
-    @property
-    def state(self) -> State:
-        """The session as it is now."""
-        return self._runner.state
-
-    async def post(self, body: e.Body, id: str) -> None:
-        """Append an input under an id of its own; the same id twice counts once."""
-        event = replace(self._runner.services.event(body), id=id)
-        await self._runner.services.journal.append(self.session, [event], epoch=None)
-        self._runner.wake()
-
-    async def until(self, ready: Callable[[State], T | None]) -> T:
-        """Wait until `ready` finds something in the session's state."""
-        while (found := ready(self._runner.state)) is None:
-            await self._runner.changed()
-        return found
-
-    def progress(self, text: str) -> None:
-        self._runner.show(self.agent, "progress", text, self.key)
 
 
 class Running:
@@ -233,6 +190,16 @@ class Runner:
             if not _is_cancelled():
                 self._readers.pop(agent.id, None)
 
+    async def _compile(self, step: Step) -> list[e.Body]:
+        agent = self.state.agents[step.agent]
+        actions = [work.action for work in agent.work]
+        free = [n for n, action in enumerate(actions) if not action.capability and not action.fault]
+        texts = [actions[n].text for n in free]
+        lines = await self.services.compile(texts, self.services.offered(agent.offered))
+        for n, line in zip(free, lines, strict=True):
+            actions[n] = replace(actions[n], **line.as_action())
+        return [e.PlanCompiled(agent.id, tuple(actions), tuple(msgspec.to_builtins(lines)))]
+
     async def _summarise(self, step: Step) -> list[e.Body]:
         agent = self.state.agents[step.agent]
         count = summary.oldest(agent)
@@ -284,12 +251,13 @@ class Runner:
                     break
         reading = reader.close(finish)
         usage = reading.usage or self._partial(agent.id)[1]
+        labels = agent.turn.labels if agent.turn else ()
         if usage.cost is None:
             usage = replace(usage, cost=model.price(usage.input, usage.output, usage.cached))
         finished = e.GenerationFinished(
             agent.id,
             reading.message,
-            reading.actions,
+            tuple(replace(a, labels=labels) for a in reading.actions),
             reading.reply if not reading.actions else "",
             usage,
             reading.finish,
@@ -297,11 +265,10 @@ class Runner:
             reading.think,
             dialect.order == "serial",
             dialect.final,
+            labels,
         )
-        defined = [
-            e.VariableSet(agent.id, name, text_value(text, self.services.journal.blobs, name=name))
-            for name, text in reading.defined.items()
-        ]
+        kept = partial(text_value, blobs=self.services.journal.blobs, labels=labels)
+        defined = [e.VariableSet(agent.id, n, kept(text, name=n)) for n, text in reading.defined.items()]
         return [*defined, finished]
 
     def _content(self, value: Value) -> str | Value:
@@ -352,7 +319,7 @@ class Runner:
             )
         try:
             action = replace(action, arguments=convert(action.arguments, capability.parameters))
-            return await self.services.registry.invoke(action, Scope(self, agent.id, action.id))
+            return await self.services.registry.invoke(action, self.services.scope(self, agent.id, action.id))
         except ArgumentError as error:
             return Outcome.failed(str(error))
         except asyncio.CancelledError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from textor.actions import Catalogue
 from textor.capabilities.registry import Registry
@@ -16,6 +17,15 @@ from textor.kernel.gate import Policy
 from textor.kernel.state import AgentState
 from textor.live import Hub
 from textor.models.port import Model
+
+if TYPE_CHECKING:
+    from textor.capabilities.port import Scope
+    from textor.dialects.matching import Compiled
+    from textor.kernel.runner import Runner
+
+
+class Compile(Protocol):
+    async def __call__(self, lines: Sequence[str], catalogue: Catalogue) -> Sequence[Compiled]: ...
 
 
 @dataclass
@@ -30,6 +40,8 @@ class Services:
     layout: Callable[[str], Layout]
     found: Callable[[AgentState, str], str]  #: what else it may call or use for this message
     policy: Policy
+    scope: Callable[[Runner, str, str], Scope]  #: what a provider is handed: (runner, agent, action)
+    compile: Compile  #: free lines of a plan by meaning
     context_ratio: float = 0.6  #: share of a model's window that a prompt may fill
     clock: Callable[[], float] = time.time
     new_id: Callable[[], str] = new_id

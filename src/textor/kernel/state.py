@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from textor import events as e
 from textor.actions import Action, Outcome
+from textor.addresses import addresses_in
 from textor.messages import NO_USAGE, Message, Text, ToolCall, ToolResult, ToolSpec, Usage, said
 from textor.values import Labels, Value, merge_labels, sha256_of
 
@@ -28,6 +29,7 @@ class Work(msgspec.Struct, frozen=True):
     digest: str = ""
     started: bool = False
     cancellable: bool = True
+    own: bool = False  #: its arguments are a person's
     outcome: Outcome | None = None
 
 
@@ -80,6 +82,7 @@ class AgentState(msgspec.Struct, frozen=True):
     notes: dict[str, str] = {}
     variables: dict[str, Value] = {}
     ended: e.TurnEnded | None = None
+    labels: Labels = ()  #: of all that its dialogue ever held
 
 
 class Owed(msgspec.Struct, frozen=True):
@@ -96,7 +99,8 @@ class Owed(msgspec.Struct, frozen=True):
 
 class State(msgspec.Struct, frozen=True):
     """A session. `questions` are the open ones by key; `owed` what is on its way to a caller, by
-    key of the call or question; `rules` the digests allowed for it; `values` all, by handle."""
+    key of the call or question; `rules` the digests allowed for it; `values` all, by handle; `given`
+    the addresses that a person named, `read` those in pages."""
 
     seq: int = 0
     created: e.SessionCreated | None = None
@@ -109,6 +113,8 @@ class State(msgspec.Struct, frozen=True):
     answers: dict[str, e.Answered] = {}
     owed: dict[str, Owed] = {}
     rules: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
     values: dict[str, Value] = {}
     stored: dict[tuple[str, str], Any] = {}
 
@@ -162,7 +168,11 @@ def _add(agent: AgentState, messages: tuple[Message, ...]) -> dict[str, Any]:
 def _keep(state: State, values: tuple[Value, ...]) -> State:
     if not values:
         return state
-    return replace(state, values=state.values | {v.handle: v for v in values})
+    kept = dict(state.values)
+    for value in values:  # the same content that comes again without labels keeps them
+        old = kept.get(value.handle, value)
+        kept[value.handle] = replace(value, labels=merge_labels(value.labels, old.labels))
+    return replace(state, values=kept)
 
 
 def _hand(state: State, key: str) -> State:
@@ -250,13 +260,15 @@ class _Handlers:
     def posted(self, state: State, body: e.MessagePosted, event: e.Event) -> State:
         agent = state.agents.get(body.agent)
         state = _hand(_keep(state, body.values), body.hands)
+        if not body.sender and not body.labels:
+            state = replace(state, given=state.given | addresses_in(body.text, bare=True))
         return _put(state, agent, inbox=(*agent.inbox, (event.id, body))) if agent else state
 
     def delivered(self, state: State, body: e.MessagesDelivered, event: e.Event) -> State:
         agent = state.agents[body.agent]
         taken = [m for m in agent.inbox if m[0] in body.ids]
-        labels = merge_labels(*(m.labels for _, m in taken))
-        turn = agent.turn or Turn(agent.turns + 1, event.time)
+        labels = merge_labels(*(m.labels for _, m in taken), *(v.labels for _, m in taken for v in m.values))
+        turn = agent.turn or Turn(agent.turns + 1, event.time, labels=agent.labels)
         turn = replace(
             turn,
             labels=merge_labels(turn.labels, labels),
@@ -305,6 +317,9 @@ class _Handlers:
         state, agent = _spend(state, agent, body.usage)
         return _put(state, agent, generation=None, failure=body.message)
 
+    def compiled(self, state: State, body: e.PlanCompiled, _: e.Event) -> State:
+        return _put(state, state.agents[body.agent], work=tuple(Work(a) for a in body.actions))
+
     def reviewed(self, state: State, body: e.ReplyReviewed, _: e.Event) -> State:
         agent = state.agents[body.agent]
         if agent.reply is None or agent.reviewed or any(w.started or w.outcome for w in agent.work):
@@ -336,11 +351,12 @@ class _Handlers:
             if not body.allow:
                 return replace(work, verdict="deny", reason=body.reason or "the person said no")
             action = work.action
-            if body.arguments is not None:
-                action = replace(action, arguments=body.arguments)
-            elif body.scope != "once":
+            if body.arguments is not None:  # judged anew, as the person's own
+                action = replace(action, arguments=body.arguments, labels=())
+                return replace(work, verdict="", action=action, own=True)
+            if body.scope != "once":
                 rules.append(work.digest)
-            return replace(work, verdict="allow", action=action)
+            return replace(work, verdict="allow")
 
         state = _rework(state, body.action, change)
         return replace(state, rules=state.rules | set(rules)) if rules else state
@@ -355,6 +371,8 @@ class _Handlers:
         if agent.turn is None or not body.outcome.labels:
             return state
         labels = merge_labels(agent.turn.labels, body.outcome.labels)
+        if any(label.startswith("web:") for label in body.outcome.labels):
+            state = replace(state, read=state.read | addresses_in(body.outcome.text))
         return _put(state, agent, turn=replace(agent.turn, labels=labels))
 
     def observed(self, state: State, body: e.Observed, _: e.Event) -> State:
@@ -403,8 +421,9 @@ class _Handlers:
         turn, caller = agent.turn, state.agents.get(agent.caller)
         # a stop that went down the tree owes nothing to those whom it stopped as well
         stopped = body.reason == "stopped" and (caller is None or caller.level in ("stop", "kill"))
+        labels = merge_labels(body.labels, turn.labels if turn else agent.labels)
         if turn is not None and turn.owes and caller is not None and not stopped:
-            told = (body.text, body.reason, body.detail, body.values, body.labels)
+            told = (body.text, body.reason, body.detail, body.values, labels)
             keys = turn.keys or (f"{agent.id}#{turn.number}",)
             state = _owe(state, keys, Owed(agent.id, agent.caller, *told))
         gone = {k for k, q in state.questions.items() if q.agent == agent.id}
@@ -414,18 +433,21 @@ class _Handlers:
         )
         level = "run" if agent.level in ("stop", "kill") else agent.level
         over = {"turn": None, "reply": None, "work": (), "failure": "", "generation": None}
-        return _put(state, agent, level=level, ended=body, **over)
+        return _put(state, agent, level=level, ended=body, labels=labels, **over)
 
     def asked(self, state: State, body: e.Asked, _: e.Event) -> State:
-        caller = state.agents[body.agent].caller
+        caller, turn = state.agents[body.agent].caller, state.agents[body.agent].turn
         state = replace(state, questions={**state.questions, body.key: body})
         if not caller:
             return state
-        return _owe(
-            state, [body.key], Owed(body.agent, caller, body.question, "question", values=body.values)
+        owed = Owed(
+            body.agent, caller, body.question, "question", "", body.values, turn.labels if turn else ()
         )
+        return _owe(state, [body.key], owed)
 
     def answered(self, state: State, body: e.Answered, _: e.Event) -> State:
+        if not body.sender:
+            state = replace(state, given=state.given | addresses_in(body.text, bare=True))
         question = state.questions.get(body.key)
         if question is None:
             return state

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from textor import events as e
 from textor.actions import Outcome
 from textor.kernel import budget, summary
-from textor.kernel.context import render_posted
 from textor.kernel.decide import Step
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, Owed, State, Work, trail_of
@@ -48,7 +47,8 @@ class Now:
         values = [v for _, posted in agent.inbox for v in posted.values]
         known = named(values, agent.variables)
         kept_values = [*known, *self._code(agent)]
-        message = render_posted((posted for _, posted in agent.inbox), agent.caller, kept_values)
+        layout = self.services.layout(agent.definition.layout)
+        message = layout.posted((posted for _, posted in agent.inbox), agent.caller, kept_values)
         found = self.services.found(agent, message.text)
         if found:
             message = replace(message, parts=(*message.parts, Text(found)))
@@ -71,8 +71,8 @@ class Now:
         """The variables that the messages make in this agent's dialect."""
         blobs = self.services.journal.blobs
         dialect = self.services.dialect_of(agent)
-        texts = [dialect.names(posted.text) for _, posted in agent.inbox]
-        return [text_value(text, blobs, name=name) for found in texts for name, text in found.items()]
+        found = [(dialect.names(p.text).items(), p.labels) for _, p in agent.inbox]
+        return [text_value(t, blobs, name=name, labels=ls) for texts, ls in found for name, t in texts]
 
     def _report(self, owed: Owed, key: str) -> e.Body:
         """Bring a reply or a question to a caller who was not waiting for it."""
@@ -137,7 +137,8 @@ class Now:
         known = named(lasting, agent.variables)
         kept: list[e.Body] = [e.VariableSet(agent.id, value.name, value) for value in known]
         if "script" in agent.definition.dialects and pairs:
-            last = text_value(pairs[-1][1].text, self.services.journal.blobs, name="last")
+            final = pairs[-1][1]
+            last = text_value(final.text, self.services.journal.blobs, name="last", labels=final.labels)
             kept.append(e.VariableSet(agent.id, "last", last))
         lines = [f"[kept as ${value.name}: {head(value)}]" for value in known]
         notices = list(agent.reply.faults)
