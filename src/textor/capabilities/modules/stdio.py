@@ -72,9 +72,11 @@ class Process(asyncio.SubprocessProtocol):
                 pass_fds=(read,),
                 start_new_session=True,
             )
-        except OSError as error:
-            os.close(write)
-            raise CapabilityError(f"{argv[0]} cannot be started: {error.strerror}.") from None
+        except BaseException as error:
+            os.close(write)  # what has begun already ends by that
+            if isinstance(error, OSError):
+                raise CapabilityError(f"{argv[0]} cannot be started: {error.strerror}.") from None
+            raise
         finally:
             os.close(read)
         process._transport, process._watch = transport, write
@@ -117,6 +119,7 @@ class Process(asyncio.SubprocessProtocol):
                 os.killpg(self.pid, 9)
             await self.exited
         self._transport.close()
+        await asyncio.sleep(0)  # its pipes are closed by the next turn of the loop
 
     def kill(self) -> None:
         """Tell the launcher to kill the module and all below it."""
