@@ -23,7 +23,8 @@ from .conftest import SANDBOX
 
 
 def doctor(tmp_path: Path, *args: str, **environment: str) -> str:
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TEXTOR_DATA": str(tmp_path / "data")}
+    env = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
+    env |= {"HOME": str(tmp_path), "TEXTOR_DATA": str(tmp_path / "data")}
     done = subprocess.run(
         [sys.executable, "-m", "textor", "doctor", *args],
         env={**env, "TEXTOR_CONFIG": str(tmp_path / "config.toml"), **environment},

@@ -249,6 +249,8 @@ class Engine:
     def _json(self, spec: Spec) -> Json:
         allowed = spec.allowance
         scratch = f"rw,nosuid,nodev,size={allowed.scratch},mode=1777"
+        if self.kind == "podman":
+            scratch += ",notmpcopyup"  # it would copy what lies below, and so show what is covered
         folders = [] if spec.writable else ["/tmp", "/run", "/var/tmp"]
         log = "local" if self.kind == "docker" else "k8s-file"
         host: dict[str, Json] = {
