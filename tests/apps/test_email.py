@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from app_parts import Served, needs_chromium, served, window
 
+from textor.apps.email.account import account_path
 from textor.apps.email.addresses import parse_addresses
 from textor.apps.email.program import app
 from textor.apps.files import files_folder
@@ -42,13 +43,13 @@ class Box:
 
 
 @asynccontextmanager
-async def mail_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Box]:
+async def mail_server(monkeypatch: pytest.MonkeyPatch, **options: Any) -> AsyncIterator[Box]:
     """A real SMTP server on a free port, and the account that uses it."""
     from aiosmtpd.smtp import SMTP
 
     box = Box()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(box, enable_SMTPUTF8=True), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: SMTP(box, enable_SMTPUTF8=True, **options), "127.0.0.1", 0)
     account(monkeypatch, server.sockets[0].getsockname()[1])
     try:
         yield box
@@ -217,6 +218,69 @@ def test_an_account_that_cannot_send_is_told(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv("TEXTOR_EMAIL_HOST", "mail.example.org")
             assert "in the clear" in await site.refusal("/send", {})
             assert app.state.sent == ""
+
+    asyncio.run(run())
+
+
+def test_the_password_is_asked_of_the_keyring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import keyring
+    from aiosmtpd.smtp import AuthResult
+    from keyring.backend import KeyringBackend
+
+    class Memory(KeyringBackend):
+        """A real backend, in memory."""
+
+        priority = 1.0
+
+        def __init__(self) -> None:
+            self.kept: dict[tuple[str, str], str] = {}
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return self.kept.get((service, username))
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            self.kept[service, username] = password
+
+    def check(server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
+        right = (given.login, given.password) == (b"anna", b"s3cret")
+        return AuthResult(success=right, handled=False)
+
+    async def run() -> None:
+        before = keyring.get_keyring()
+        keyring.set_keyring(Memory())
+        keyring.set_password("textor-email", "anna", "s3cret")
+        server = mail_server(monkeypatch, authenticator=check, auth_require_tls=False)
+        try:
+            async with server as box, served(app) as site:
+                await letter(site)
+                monkeypatch.setenv("TEXTOR_EMAIL_USER", "anna")
+                await site.ok("/send", {})
+                assert len(box.letters) == 1
+                await site.ok("/app/new", {})
+                await letter(site)
+                monkeypatch.setenv("TEXTOR_EMAIL_PASSWORD", "wrong")
+                assert "refused the password of anna" in await site.refusal("/send", {})
+        finally:
+            keyring.set_keyring(before)
+
+    asyncio.run(run())
+
+
+def test_a_wrong_account_file_says_where(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with served(app) as site:
+            await letter(site)
+            path = account_path()
+            path.parent.mkdir(parents=True)
+            for text, told in (
+                ('host = "h"\nsender = "a@b.de"\npassword = "x"', "password"),
+                ('host = "h"', "sender"),
+                ('host = "h"\nsender = "a@b.de"\nport = 0', "port"),
+                ("host =", str(path)),
+            ):
+                path.write_text(text)
+                said = await site.refusal("/send", {}, 409)
+                assert str(path) in said and told in said
 
     asyncio.run(run())
 

@@ -200,6 +200,32 @@ def test_unknown_ways_and_too_much_are_refused() -> None:
     run(body)
 
 
+def test_a_body_without_an_end_is_read_no_further_than_its_limit() -> None:
+    async def run() -> None:
+        app, chunks, answers = make(), 0, []
+
+        async def receive() -> dict[str, Any]:
+            nonlocal chunks
+            chunks += 1
+            return {"type": "http.request", "body": b"x" * 1_000_000, "more_body": True}
+
+        async def send(message: Any) -> None:
+            answers.append(message)
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/write",
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1:1")],
+        }
+        await app.asgi()(scope, receive, send)
+        assert answers[0]["status"] == 413
+        assert chunks <= 5
+
+    asyncio.run(run())
+
+
 # -- who may call ------------------------------------------------------------------------------
 
 
