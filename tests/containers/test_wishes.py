@@ -10,7 +10,7 @@ import pytest
 from textor.containers import wishes
 from textor.containers.engine import Mount, addresses
 from textor.containers.labels import is_alive, this_process
-from textor.containers.provider import engine_name, user_for
+from textor.containers.wishes import engine_name, made_name, user_for
 from textor.errors import CapabilityError
 
 
@@ -96,6 +96,8 @@ def test_names_that_engines_take() -> None:
     first, second = engine_name("s1", "a/1"), engine_name("s1", "a:1")
     assert first != second
     assert first.startswith("textor-s1-a_1-")
+    assert wishes.checked_name(made_name("main/3:1" + "x" * 90)).endswith("x")
+    assert made_name("a/1") == "a-1"
 
 
 def test_nobody_runs_inside_unless_files_are_mounted(workspace: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -28,9 +27,10 @@ from textor.containers.labels import ACTION, CONTAINER, PREFIX, SESSION, Owner
 from textor.containers.ports import Forwarder, into_container
 from textor.containers.positions import Positions
 from textor.containers.reap import reap
+from textor.containers.rows import Row, line_of, row_of
 from textor.errors import CapabilityError
 from textor.near import did_you_mean, nearest
-from textor.values import BIG, Json, sha256_of, shown, text_value
+from textor.values import BIG, Json, shown, text_value
 
 ABOUT = PREFIX + "about"
 _READING = {"read_stdout": 1, "read_stderr": 2}
@@ -46,21 +46,6 @@ class Rules:
     images: Sequence[str] = ()
     shared: Sequence[Path] = ()
     allowance: Allowance = field(default_factory=Allowance)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One container as the status part shows it. Unread bytes; secrets masked."""
-
-    name: str
-    description: str
-    status: str
-    final: str
-    stdout: int
-    stderr: int
-    ports: tuple[str, ...]
-    volumes: tuple[str, ...]
-    environment: dict[str, str]
 
 
 class ContainersProvider(TableProvider):
@@ -123,7 +108,7 @@ class ContainersProvider(TableProvider):
 
     def snapshot(self, session: str) -> list[Row]:
         """The containers of a session, in the order of their start, for the status part."""
-        return [self._row(c) for c in self._containers.get(session, {}).values()]
+        return [row_of(c) for c in self._containers.get(session, {}).values()]
 
     def _all(self) -> list[Container]:
         return [c for several in self._containers.values() for c in several.values()]
@@ -138,7 +123,7 @@ class ContainersProvider(TableProvider):
         if not container.about.timeout:
             ports = "; ".join(f"port {port}" for port in self._ports(container))
             text = f"The container {container.about.name} is {_standing(container)}."
-            return Outcome("done", f"{text} {ports}".rstrip(), data=asdict(self._row(container)))
+            return Outcome("done", f"{text} {ports}".rstrip(), data=asdict(row_of(container)))
         try:
             final = await asyncio.shield(self._bounds[container.id])
         except asyncio.CancelledError:
@@ -193,7 +178,7 @@ class ContainersProvider(TableProvider):
         mounts = [wishes.volume_of(wish, scope.workspace, self.rules.shared) for wish in volumes]
         covers, blanks = wishes.covered(mounts)
         about = About(
-            wishes.checked_name(arguments["name"] or scope.key.replace("/", "-")),
+            wishes.checked_name(arguments["name"] or wishes.made_name(scope.key)),
             arguments["description"],
             scope.agent,
             wishes.masked(environment),
@@ -204,7 +189,7 @@ class ContainersProvider(TableProvider):
         told = wishes.texts_of(arguments["parameters"], "parameters")
         labels = self.owner.labels(CONTAINER, scope.session, scope.key)
         spec = Spec(
-            name=engine_name(scope.session, scope.key),
+            name=wishes.engine_name(scope.session, scope.key),
             image=image,
             command=told,
             entrypoint=[arguments["command"]] if arguments["command"] else None,
@@ -212,7 +197,7 @@ class ContainersProvider(TableProvider):
             labels={**labels, ABOUT: json.dumps(asdict(about))},
             mounts=[*mounts, *blanks],
             covers=covers,
-            user=user_for(scope.workspace, bool(mounts)),
+            user=wishes.user_for(scope.workspace, bool(mounts)),
             stdin="none" if about.timeout else "open",
             writable=arguments["writable"],
             allowance=self.rules.allowance,
@@ -316,7 +301,7 @@ class ContainersProvider(TableProvider):
 
     async def _list(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         rows = self.snapshot(scope.session)
-        text = "\n".join(_line(row) for row in rows) or "There are no containers."
+        text = "\n".join(line_of(row) for row in rows) or "There are no containers."
         return Outcome("done", text, data=[asdict(row) for row in rows])
 
     async def _remove(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
@@ -340,20 +325,6 @@ class ContainersProvider(TableProvider):
 
     def _ports(self, container: Container) -> list[str]:
         return [f"{p.inside} is 127.0.0.1:{p.outside}" for p in map(wishes.port_of, container.about.ports)]
-
-    def _row(self, container: Container) -> Row:
-        about = container.about
-        return Row(
-            about.name,
-            about.description,
-            container.status,
-            str(container.final or ""),
-            len(container.output[1]),
-            len(container.output[2]),
-            tuple(f"127.0.0.1:{p}" for p in about.ports),
-            tuple(about.volumes),
-            about.environment,
-        )
 
     async def _drop(self, container: Container) -> None:
         """Let go of a container and remove it from the engine."""
@@ -401,31 +372,6 @@ def _standing(container: Container) -> str:
         return "finished"
     container.said = True
     return f"finished: {container.final}"
-
-
-def _line(row: Row) -> str:
-    words = [f"{row.name}: {row.status}", row.final, row.description]
-    words.append(f"unread: {row.stdout} bytes of stdout, {row.stderr} of stderr")
-    words += [f"ports {', '.join(row.ports)}"] if row.ports else []
-    words += [f"volumes {', '.join(row.volumes)}"] if row.volumes else []
-    words += [f"{name}={text}" for name, text in row.environment.items()]
-    return "; ".join(word for word in words if word)
-
-
-def engine_name(session: str, key: str) -> str:
-    """The name of an action's container in the engine, which allows few characters."""
-    wanted = f"textor-{session}-{key}"
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", wanted)
-    return name if name == wanted else f"{name}-{sha256_of(wanted.encode())[:8]}"
-
-
-def user_for(workspace: Path, mounted: bool) -> str:
-    """Who runs inside: who owns the workspace when it is mounted, so that files stay theirs, else
-    nobody. Root only where the workspace is root's, and then without any capability."""
-    if not mounted:
-        return "65534:65534"
-    owner = workspace.stat()
-    return f"{owner.st_uid}:{owner.st_gid}"
 
 
 def _time(text: str) -> datetime:

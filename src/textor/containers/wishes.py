@@ -13,7 +13,7 @@ from textor.capabilities.sandbox import SECRETS
 from textor.capabilities.shell import SECRET_NAME
 from textor.containers.engine import Mount
 from textor.errors import CapabilityError
-from textor.values import Json
+from textor.values import Json, sha256_of
 
 MASK = "********"
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")
@@ -129,3 +129,24 @@ def texts_of(wish: Json, what: str) -> list[str]:
     if not isinstance(wishes, list) or not all(isinstance(w, str | int | float) for w in wishes):
         raise CapabilityError(f"{what} is a list of texts, not {wish!r:.80}.")
     return [str(w) for w in wishes]
+
+
+def made_name(key: str) -> str:
+    """A name for a container whose maker gave none: that of the action, as far as it can be one."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", key).lstrip("_.-")[-63:] or "it"
+
+
+def engine_name(session: str, key: str) -> str:
+    """The name of an action's container in the engine, which allows few characters."""
+    wanted = f"textor-{session}-{key}"
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", wanted)
+    return name if name == wanted else f"{name}-{sha256_of(wanted.encode())[:8]}"
+
+
+def user_for(workspace: Path, mounted: bool) -> str:
+    """Who runs inside: who owns the workspace when it is mounted, so that files stay theirs, else
+    nobody. Root only where the workspace is root's, and then without any capability."""
+    if not mounted:
+        return "65534:65534"
+    owner = workspace.stat()
+    return f"{owner.st_uid}:{owner.st_gid}"
