@@ -28,7 +28,7 @@ from textor.stdio import Stdio, stdio_entries
 from textor.values import Json
 
 if TYPE_CHECKING:
-    from textor.containers.provider import Row
+    from textor.containers.rows import Row
 
 AREA = "monitor"
 #: Files and folders that one agent may monitor.

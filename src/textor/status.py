@@ -19,7 +19,7 @@ from textor.kernel.state import AgentState, State
 from textor.monitor import Monitor, watched
 
 if TYPE_CHECKING:
-    from textor.containers.provider import Row
+    from textor.containers.rows import Row
 
 
 @dataclass(frozen=True)
