@@ -253,6 +253,22 @@ def test_closing_in_a_call_leaves_one_outcome(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_closing_that_is_cancelled_is_finished_all_the_same(tmp_path: Path) -> None:
+    async def main() -> None:
+        module = Module(odd(tmp_path))
+        await module.ready()
+        pid = module.pid
+        assert pid is not None
+        closing = asyncio.create_task(module.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not alive(pid)
+
+    asyncio.run(main())
+
+
 def test_closing_ends_all_that_the_module_started(tmp_path: Path) -> None:
     async def main() -> None:
         provider = ModulesProvider([odd(tmp_path)])

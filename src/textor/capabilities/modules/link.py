@@ -35,10 +35,11 @@ from textor import __version__
 from textor.capabilities.modules.calling import CALL, Call
 from textor.capabilities.modules.http import LOST, reaching
 from textor.capabilities.modules.log import Log
+from textor.capabilities.modules.patience import patiently
 from textor.capabilities.modules.questions import Answer, Question, completed, fields_of
 from textor.capabilities.modules.sieve import Sieve
 from textor.capabilities.modules.spec import BOX, ModuleSpec, filled
-from textor.capabilities.modules.stdio import Process, patiently, pipe, speaking
+from textor.capabilities.modules.stdio import Process, pipe, speaking
 from textor.errors import CapabilityError, TextorError
 
 #: Pages of one listing. A module whose listing has no end cannot hold us.

@@ -16,6 +16,7 @@ import msgspec
 from textor.actions import Outcome
 from textor.capabilities.modules.calling import Call
 from textor.capabilities.modules.log import Log
+from textor.capabilities.modules.patience import patiently
 from textor.capabilities.modules.questions import Answer, Ask, Question
 from textor.capabilities.modules.spec import ModuleSpec
 from textor.capabilities.modules.tools import Tool, Tools, read_tools
@@ -122,8 +123,7 @@ class Module:
             self._relisting.cancel()
         if keeper is not None:
             keeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await keeper
+            await patiently(_over(keeper))
 
     # -- calls -----------------------------------------------------------------------------
 
@@ -342,3 +342,7 @@ class Module:
                 self.known = True
         except (OSError, ValueError, KeyError, TypeError):
             return
+
+
+async def _over(task: asyncio.Task[None]) -> None:
+    await asyncio.wait([task])

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from math import inf
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
@@ -23,10 +23,10 @@ from mcp.types import jsonrpc_message_adapter
 from textor.capabilities.modules import launch
 from textor.capabilities.modules.calling import CALL
 from textor.capabilities.modules.log import Log
+from textor.capabilities.modules.patience import patiently
 from textor.capabilities.modules.sieve import Receiving, Sending, Sieve
 from textor.errors import CapabilityError
 
-T = TypeVar("T")
 Incoming = SessionMessage | Exception
 
 #: How long a module may take to end by itself once its stdin is closed, in seconds.
@@ -106,19 +106,22 @@ class Process(asyncio.SubprocessProtocol):
 
     async def _end(self, grace: float) -> None:
         assert self._transport is not None
-        pipe = self._transport.get_pipe_transport(0)
-        if pipe is not None:
-            pipe.close()
-        if not self.exited.done():
-            await asyncio.wait([self.exited], timeout=grace)
-        self.kill()
-        if not self.exited.done():
-            await asyncio.wait([self.exited], timeout=5)
-        if not self.exited.done():  # the launcher itself hangs
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, 9)
-            await self.exited
-        self._transport.close()
+        try:
+            pipe = self._transport.get_pipe_transport(0)
+            if pipe is not None:
+                pipe.close()
+            if not self.exited.done():
+                await asyncio.wait([self.exited], timeout=grace)
+            self.kill()
+            if not self.exited.done():
+                await asyncio.wait([self.exited], timeout=5)
+            if not self.exited.done():  # the launcher itself hangs
+                with suppress(ProcessLookupError):
+                    os.killpg(self.pid, 9)
+                await self.exited
+        finally:  # also where the whole loop ends and waits for nobody
+            self.kill()
+            self._transport.close()
         await asyncio.sleep(0)  # its pipes are closed by the next turn of the loop
 
     def kill(self) -> None:
@@ -212,18 +215,3 @@ async def speaking(process: Process, incoming: Any, sieve: Sieve) -> AsyncIterat
 def pipe() -> tuple[MemoryObjectSendStream[Incoming], Any]:
     """Where messages wait until the SDK takes them."""
     return anyio.create_memory_object_stream[Incoming](inf)
-
-
-async def patiently(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which a cancelling does not reach; it is raised afterwards."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        task.result()
-        raise asyncio.CancelledError
-    return task.result()
