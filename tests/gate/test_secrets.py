@@ -1,0 +1,100 @@
+"""Secrets are replaced before anything is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import logging
+from pathlib import Path
+from urllib.parse import quote
+
+from gate_parts import Case, Step, World, do, make_folder, open_world
+from hypothesis import given
+from hypothesis import strategies as st
+
+from textor.events import Definition
+from textor.journal.sqlite import SqliteJournal
+from textor.secrets import Masking, Secrets, from_environment
+
+KEY = 'sk-"7/gP+q zÄ93'
+
+
+def test_a_secret_is_masked_in_all_its_forms() -> None:
+    secrets = Secrets({"oai": KEY})
+    for form in (
+        KEY,
+        quote(KEY),
+        quote(KEY, safe=""),
+        "sk-%227%2fgP%2bq%20z%c3%8493",
+        json.dumps({"key": KEY}),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(b"Authorization: Bearer " + KEY.encode() + b"!").decode(),
+        KEY.encode().hex(),
+    ):
+        masked = secrets.mask(f"before {form} after")
+        assert "[secret oai]" in masked, form
+        assert masked.startswith("before ")
+        assert masked.endswith(" after")
+    assert secrets.masked({"a": [KEY, 1, None]}) == {"a": ["[secret oai]", 1, None]}
+    assert secrets.masked_bytes(KEY.encode()) == b"[secret oai]"
+    assert secrets.masked_bytes(b"\xff" + KEY.encode()) == b"\xff" + KEY.encode()
+
+
+@given(st.binary(max_size=5), st.binary(max_size=5), st.binary(min_size=12, max_size=30))
+def test_base64_of_a_longer_text_hides_no_secret(before: bytes, after: bytes, secret: bytes) -> None:
+    text = secret.hex()  # so that it is a text without white space at its ends
+    encoded = base64.b64encode(before + text.encode() + after).decode()
+    assert "[secret x]" in Secrets({"x": text}).mask(encoded)
+
+
+def test_what_is_short_or_a_path_is_no_secret() -> None:
+    secrets = Secrets({"a": "short", "b": ""})
+    assert not secrets
+    assert secrets.mask("short") == "short"
+    env = {"OPENAI_API_KEY": "k" * 20, "SSH_AUTH_SOCK": "/tmp/agent.1", "EDITOR": "vi" * 8}
+    assert list(from_environment(env)) == [("OPENAI_API_KEY", "k" * 20)]
+
+
+def test_logs_are_masked_with_their_arguments_and_tracebacks() -> None:
+    out = io.StringIO()
+    handler = logging.StreamHandler(out)
+    handler.addFilter(Masking(Secrets({"oai": KEY})))
+    log = logging.getLogger("textor.test.secrets")
+    log.propagate = False
+    log.addHandler(handler)
+    log.warning("sent %s", KEY)
+    try:
+        raise ValueError(KEY)
+    except ValueError:
+        log.exception("failed")
+    assert KEY not in out.getvalue()
+    assert out.getvalue().count("[secret oai]") == 2
+
+
+def test_no_secret_gets_into_journal_blobs_or_context(tmp_path: Path) -> None:
+    secret = "s3cr3t-of-this-test"
+    big = f"{secret}\n" + "line of a log\n" * 2000
+
+    async def run() -> None:
+        script: list[Step] = [do("files_read", path="log.txt"), do("files_read", path="env"), "done"]
+        case = Case("", script, files={"log.txt": big, "env": f"KEY={secret}"})
+        work = make_folder(tmp_path, case)
+        journal = SqliteJournal(tmp_path / "own" / "journal.db")
+        made, [model, _] = await open_world(World(), case, tmp_path, journal)
+        made.services.registry.secrets = Secrets({"mine": secret})
+        definition = Definition("tester", capabilities=("*",), prompt="Work.")
+        session = await made.create(workspace=work, definition=definition, model=model.id)
+        assert (await session.ask("Read.")).text == "done"
+        shown = str([asked.context for asked in model.asked])
+        assert secret not in shown
+        assert "[secret mine]" in shown
+        assert made.host is not None
+        await made.host.close()
+        await journal.close()
+
+    asyncio.run(run())
+    for path in (tmp_path / "own").rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
