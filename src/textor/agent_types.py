@@ -10,9 +10,6 @@ The idea that agents build new types of agents is from AIlice ("self-expansion")
 from __future__ import annotations
 
 import asyncio
-import math
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,9 +23,10 @@ from textor.errors import CapabilityError, DefinitionError
 from textor.events import Definition
 from textor.explain import known
 from textor.kernel.budget import effective
-from textor.scope import Scope
 from textor.kernel.services import Services
+from textor.memory.bm25 import Bm25
 from textor.rehearsal import rehearse
+from textor.scope import Scope
 from textor.tree import Make
 from textor.values import Json
 
@@ -142,10 +140,8 @@ class _Agents:
 
     async def list(self, arguments: dict[str, Json], scope: PortScope) -> Outcome:
         found = self._types(_own(scope)).all()
-        scores = overlap(str(arguments["query"]), [f"{d.type} {d.purpose}" for d in found])
-        order = sorted(range(len(found)), key=lambda at: -scores[at])
-        if any(scores):
-            order = [at for at in order if scores[at] > 0][:MOST_LISTED]
+        best = Bm25(f"{d.type} {d.purpose}" for d in found).best(str(arguments["query"]))
+        order = best[:MOST_LISTED] or list(range(len(found)))
         data = [{"type": found[at].type, "purpose": found[at].purpose} for at in order]
         return Outcome("done", "\n".join(f"{d['type']}: {d['purpose']}" for d in data), data=data)
 
@@ -238,31 +234,3 @@ def _write_new(path: Path, text: str) -> None:
         draft.rename(path)
     except OSError as error:
         raise CapabilityError(f"{path} cannot be written: {error.strerror}.") from None
-
-
-# -- which text fits a query ---------------------------------------------------------------
-
-_WORD = re.compile(r"\w+")
-_ENDINGS = ("ings", "ing", "ers", "er", "es", "ed", "s", "e")
-
-
-def overlap(query: str, texts: Sequence[str]) -> list[float]:
-    """How well each text fits the query, by BM25 (Robertson and Spärck Jones); 0 is not at all."""
-    told = [Counter(_stems(text)) for text in texts]
-    usual = sum(sum(words.values()) for words in told) / max(len(told), 1)
-    scores = [0.0] * len(told)
-    for stem in set(_stems(query)):
-        having = sum(stem in words for words in told)
-        weight = math.log(1 + (len(told) - having + 0.5) / (having + 0.5))
-        for at, words in enumerate(told):
-            length = 0.25 + 0.75 * sum(words.values()) / max(usual, 1)
-            scores[at] += weight * 2.2 * words[stem] / (words[stem] + 1.2 * length)
-    return scores
-
-
-def _stems(text: str) -> list[str]:
-    words = _WORD.findall(text.casefold())
-    return [
-        next((w[: -len(end)] for end in _ENDINGS if w.endswith(end) and len(w) > len(end) + 2), w)
-        for w in words
-    ]

@@ -27,6 +27,7 @@ from textor.dialects.port import Dialect
 from textor.embedding import Embedder
 from textor.errors import DefinitionError, TextorError, UseError
 from textor.events import Definition, Limits, PatternRule
+from textor.finding import Finder, finding_provider
 from textor.hosts.local import LocalHost
 from textor.iterations_provider import iterations_provider
 from textor.journal.lock import HostLock
@@ -34,7 +35,7 @@ from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.services import Services
-from textor.kernel.state import AgentState
+from textor.kernel.state import State
 from textor.layouts import Layouts, room_of
 from textor.machine_state import MachineState
 from textor.models.port import Model
@@ -338,16 +339,6 @@ def _title(text: str | None) -> str:
     return first if len(first) <= 80 else first[:79] + "…"
 
 
-class Found:
-    """What is told to an agent beside a message: agent types and capabilities found for it."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-
-    def __call__(self, agent: AgentState, text: str) -> str:
-        return ""
-
-
 async def core_providers(config: Config | None = None, *, memory: bool = False) -> list[Provider]:
     """What every machine has: core, files, shell, the sandbox where there is one, and containers
     where there is an engine. Without a configuration no engine is looked for."""
@@ -411,7 +402,13 @@ async def make_services(
     """Services over a journal with these providers."""
     known_secrets(config)
     registry = Registry()
-    found = Found(registry)
+
+    def others(state: State) -> Sequence[Definition]:
+        workspace = Path(state.created.workspace) if state.created else None
+        *folders, _box = agent_folders(workspace, config.agents)
+        return AgentTypes(folders, state.stored).all()
+
+    finder = Finder(registry, others, lru_cache(1)(lambda: embedder_of(config)))
     monitor = monitor_of(providers) or Monitor()
     layouts = Layouts(parts_of(monitor), lambda id: models(id).window)
     kept = MachineState(journal)
@@ -421,7 +418,7 @@ async def make_services(
     registry.screen = Labelling(gate, config.gate.outside)
     ratio = config.context.ratio
     services = Services(
-        journal, registry, models, dialect_of, layouts, found, gate, Scope, compiler(config), ratio, clock
+        journal, registry, models, dialect_of, layouts, finder, gate, Scope, compiler(config), ratio, clock
     )
 
     def types(scope: Scope) -> AgentTypes:
@@ -438,7 +435,15 @@ async def make_services(
     watching = () if monitor in providers else (monitor,)
     select = select_provider(services, lambda: named_models(config))
     past = iterations_provider(journal, layouts)
-    for provider in (*providers, *watching, tree_provider(load, make), agents, select, past):
+    for provider in (
+        *providers,
+        *watching,
+        tree_provider(load, make),
+        agents,
+        select,
+        past,
+        finding_provider(finder),
+    ):
         await registry.add(provider)
     apps = registry.provider(AppsProvider.name)
     if not isinstance(apps, AppsProvider):

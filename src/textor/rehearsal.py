@@ -18,6 +18,7 @@ from textor.actions import Action, Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.registry import Registry
 from textor.errors import CapabilityError, ModelError, UseError
+from textor.finding import Nothing
 from textor.journal.memory import MemoryJournal
 from textor.kernel.gate import Ruling
 from textor.kernel.runner import Runner
@@ -49,7 +50,7 @@ async def rehearse(services: Services, made: e.AgentCreated) -> None:
         journal=journal,
         registry=registry,
         model=lambda _: stand_in,
-        found=lambda agent, text: "",
+        found=Nothing(),
         policy=lambda action, capability, state, agent: Ruling("allow"),
         hub=Hub(),
     )

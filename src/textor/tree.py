@@ -11,8 +11,8 @@ The idea of agents that return many times and may answer with a question is from
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 from textor import events as e
 from textor.actions import Capability, Outcome
@@ -20,9 +20,9 @@ from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.table import Entry, TableProvider, parameters
 from textor.errors import CapabilityError
 from textor.events import Definition
-from textor.scope import Scope
 from textor.kernel.state import Owed, State, open_work
 from textor.kernel.steps import told
+from textor.scope import Scope
 from textor.values import Json, references
 
 #: (type, session state, workspace) -> definition; raises `TextorError` with the nearest type
@@ -83,7 +83,7 @@ class Tree:
     def __init__(self, load: Load, make: Make) -> None:
         self._load = load
         self._make = make
-        self._making: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._making: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def call(self, arguments: dict[str, Json], scope: PortScope) -> Outcome:
         scope = _own(scope)
@@ -133,7 +133,8 @@ class Tree:
 
     async def _ensure(self, child: str, type: str, scope: Scope) -> None:
         """The child is there and of this type. Raises `TextorError` when it cannot be made."""
-        async with self._making[scope.session]:  # so that the limit on agents is exact
+        lock = self._making.setdefault(scope.session, asyncio.Lock())
+        async with lock:  # so that the limit on agents is exact
             state = scope.state
             known = state.agents.get(child)
             if known is not None and known.definition.type != type:

@@ -12,7 +12,6 @@ from kernel_parts import bodies, kinds, machine, until
 
 from textor import capability
 from textor import events as e
-from textor.agent_types import overlap
 from textor.events import Event, Limits
 from textor.kernel.state import fold_all
 from textor.messages import Context
@@ -240,12 +239,3 @@ def test_a_type_of_the_session_hides_a_file(tmp_path: Path) -> None:
             assert outcomes(await until(session, main_ended))[1] == "done: mine"
 
     asyncio.run(run())
-
-
-def test_overlap_prefers_rare_words_and_short_texts() -> None:
-    texts = ["reads files and pages", "reads files", "writes files to the web and reads files"]
-    assert overlap("", texts) == [0, 0, 0] == overlap("nothing", texts)
-    scores = overlap("read a page", texts)
-    assert scores.index(max(scores)) == 0
-    assert scores[1] > scores[2] > 0
-    assert overlap("files", []) == []

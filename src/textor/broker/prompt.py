@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from textor.agent_types import overlap
 from textor.broker.book import START, TELL, App, Book
 from textor.broker.forms import ExampleForm
 from textor.events import Definition, Limits
+from textor.memory.bm25 import Bm25
 from textor.messages import Message, said
 
 PLANNER = "plan"  #: the agent type of a plan's agent
@@ -57,7 +57,7 @@ def shown_apps(book: Book, request: str, profile: str) -> list[App]:
     if sum(1 + len(app.entries) for app in apps) <= MOST_TEMPLATES:
         return apps
     texts = [_words_of(app, book.examples_of(app, profile)) for app in apps]
-    scores = overlap(request, texts)
+    scores = Bm25(texts).scores(request)
     left, chosen = MOST_TEMPLATES, set[int]()
     for at in sorted(range(len(apps)), key=lambda at: -scores[at]):
         size = 1 + len(apps[at].entries)
@@ -76,7 +76,7 @@ def _words_of(app: App, examples: Sequence[ExampleForm]) -> str:
 def shown_examples(book: Book, apps: Sequence[App], request: str, profile: str) -> tuple[Message, ...]:
     """The examples as earlier turns, those nearest the request first taken, as many as fit."""
     every = [x for app in apps for x in book.examples_of(app, profile)]
-    scores = overlap(request, [x.question for x in every])
+    scores = Bm25(x.question for x in every).scores(request)
     left, chosen = EXAMPLE_TEXT, set[int]()
     for at in sorted(range(len(every)), key=lambda at: -scores[at]):
         size = len(every[at].question) + sum(map(len, every[at].answers))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from textor.actions import Action, Catalogue
+from textor.actions import Action, Capability, Catalogue
+from textor.arguments import ArgumentError, convert
 from textor.dialects.port import (
     ActionBegun,
     ActionRead,
@@ -39,6 +40,9 @@ from textor.messages import (
 )
 from textor.values import clean_text
 
+#: The fixed capability through which found ones are used.
+USE = "use"
+
 
 class Reading(msgspec.Struct, frozen=True):
     """What a reply said: verbatim message, actions in order, the answer, near misses."""
@@ -57,8 +61,14 @@ class Reader:
     """One reply as it arrives. `prefix` starts the ids of its actions."""
 
     def __init__(
-        self, dialect: Dialect, capabilities: Catalogue, prefix: str, variables: Variables | None = None
+        self,
+        dialect: Dialect,
+        capabilities: Catalogue,
+        prefix: str,
+        variables: Variables | None = None,
+        findable: Callable[[str], Capability | None] = lambda name: None,
     ) -> None:
+        self._findable = findable
         self._parser = dialect.parser(capabilities, variables)
         self._prefix = prefix
         self._text: list[str] = []
@@ -165,9 +175,23 @@ class Reader:
     def _identified(self, number: int, action: Action) -> Action:
         """The action with its id; a call without an id on the wire gets one that is never met again."""
         id = f"{self._prefix}.{number}"
+        if action.capability == USE and not action.fault:
+            action = self._used(action)
         if not action.call_id or action.call_id in self._given:
             return replace(action, id=id)
         return replace(action, id=id, call_id="call_" + "".join(c if c.isalnum() else "_" for c in id))
+
+    def _used(self, action: Action) -> Action:
+        """`use(name, arguments)` is the found capability itself, so that the gate judges what really
+        runs; its arguments are held to the found schema."""
+        found = self._findable(str(action.arguments.get("name")))
+        if found is None:
+            return action
+        try:
+            arguments = convert(action.arguments.get("arguments") or {}, found.parameters)
+        except ArgumentError as error:
+            return replace(action, capability=found.name, arguments={}, fault=str(error))
+        return replace(action, capability=found.name, arguments=arguments)
 
     def _message(self, actions: Sequence[Action], answer: str) -> Message:
         parts: list[Part] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 
 from textor.errors import Fenced, JournalError
@@ -12,6 +13,9 @@ from textor.kernel.runner import Runner
 from textor.kernel.services import Services
 from textor.kernel.state import State
 from textor.live import Delta
+
+#: Folded states that are kept for sessions that will soon wake again.
+KEPT = 32
 
 log = logging.getLogger("textor.host")
 
@@ -27,7 +31,7 @@ class LocalHost:
         self.faults: dict[str, str] = {}
         self._active: dict[str, asyncio.Task[None]] = {}
         self._runners: dict[str, Runner] = {}
-        self._states: dict[str, State] = {}
+        self._states: OrderedDict[str, State] = OrderedDict()
         self._epochs: dict[str, int] = {}
         self._again: set[str] = set()
         self._watcher: asyncio.Task[None] | None = None
@@ -97,6 +101,9 @@ class LocalHost:
             await runner.run()
         finally:
             self._states[session] = runner.state
+            self._states.move_to_end(session)
+            if len(self._states) > KEPT:  # an idle session costs nothing; it is folded again when it wakes
+                self._states.popitem(last=False)
         if not await journal.set_status(session, "idle", epoch=epoch, head=runner.state.seq):
             self._again.add(session)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from textor.events import Limits
 from textor.kernel.state import AgentState, State
 from textor.messages import Usage
+
+T = TypeVar("T", int, float)
 
 #: Tokens set aside for a reply where nothing else bounds it.
 REPLY_TOKENS = 4096
@@ -13,14 +17,18 @@ LEAST_REPLY = 16
 
 
 def effective(state: State, agent: AgentState) -> Limits:
-    """The agent's own limits, the session's where it has none."""
+    """The narrower of the agent's own limits and the session's, for what is counted per turn."""
     own, shared = agent.limits, state.limits
     return Limits(
-        iterations=own.iterations if own.iterations is not None else shared.iterations,
+        iterations=_least(own.iterations, shared.iterations),
         tokens=own.tokens,
         money=own.money,
-        seconds=own.seconds if own.seconds is not None else shared.seconds,
+        seconds=_least(own.seconds, shared.seconds),
     )
+
+
+def _least(*limits: T | None) -> T | None:
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def estimate_input(agent: AgentState, status: str) -> int:

@@ -235,12 +235,16 @@ class Runner:
         context = build(layout, self.state, agent, started.status, started.reserved.output)
         prefix = f"{agent.id}.{started.iteration}"
         variables = {name: self._content(value) for name, value in agent.variables.items()}
-        reader = self._reader(agent, Reader(dialect, offered, prefix, variables))
+        reader = self._reader(
+            agent, Reader(dialect, offered, prefix, variables, self.services.found.findable)
+        )
         finish = ""
         async with aclosing(model.generate(context, grammar=grammar)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, WaitChunk):
-                    reader = self._reader(agent, Reader(dialect, offered, prefix, variables))
+                    reader = self._reader(
+                        agent, Reader(dialect, offered, prefix, variables, self.services.found.findable)
+                    )
                     self._note(e.GenerationWaiting(agent.id, chunk.reason, chunk.seconds))
                 elif isinstance(chunk, ProgressChunk):
                     self.show(agent.id, "progress", chunk.text)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from textor.actions import Catalogue
+from textor.actions import Capability, Catalogue
 from textor.capabilities.registry import Registry
 from textor.dialects.port import Dialect
 from textor.events import Body, Definition, Event, new_id
 from textor.journal.port import Journal
 from textor.kernel.context import Layout
 from textor.kernel.gate import Policy
-from textor.kernel.state import AgentState
+from textor.kernel.state import AgentState, State
 from textor.live import Hub
 from textor.models.port import Model
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from textor.capabilities.port import Scope
     from textor.dialects.matching import Compiled
     from textor.kernel.runner import Runner
+
+
+class Found(Protocol):
+    def __call__(self, state: State, agent: AgentState, text: str) -> str: ...
+    def findable(self, name: str) -> Capability | None: ...
 
 
 class Compile(Protocol):
@@ -38,7 +43,7 @@ class Services:
     model: Callable[[str], Model]
     dialect: Callable[[Definition, bool], Dialect]  #: (agent type, whether calls are native)
     layout: Callable[[str], Layout]
-    found: Callable[[AgentState, str], str]  #: what else it may call or use for this message
+    found: Found  #: what else an agent may call or use for a message
     policy: Policy
     scope: Callable[[Runner, str, str], Scope]  #: what a provider is handed: (runner, agent, action)
     compile: Compile  #: free lines of a plan by meaning

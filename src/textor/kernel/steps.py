@@ -49,7 +49,7 @@ class Now:
         kept_values = [*known, *self._code(agent)]
         layout = self.services.layout(agent.definition.layout)
         message = layout.posted((posted for _, posted in agent.inbox), agent.caller, kept_values)
-        found = self.services.found(agent, message.text)
+        found = self.services.found(self.state, agent, message.text)
         if found:
             message = replace(message, parts=(*message.parts, Text(found)))
         kept = [e.VariableSet(agent.id, value.name, value) for value in kept_values]
@@ -96,7 +96,8 @@ class Now:
         action = work.action
         if action.fault:
             return [self._finished(agent, work, Outcome.failed(action.fault))]
-        capability = self.services.offered(agent.offered).get(action.capability)
+        offered = self.services.offered(agent.offered).get(action.capability)
+        capability = offered or self.services.found.findable(action.capability)
         if capability is None:
             return [self._finished(agent, work, Outcome.failed(f"There is no {action.capability!r} here."))]
         ruling = self.services.policy(action, capability, self.state, agent)
