@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,6 +164,60 @@ def test_allowing_lets_it_happen(tmp_path: Path) -> None:
 
     asking(tmp_path, decide, "done")
     assert (tmp_path / "a.txt").read_text() == "beans\n"
+
+
+def reviewing(tmp_path: Path, decide: Body, script: list[Any]) -> list[e.Event]:
+    """A session whose replies wait for a person; `decide` is what the person does with the first."""
+    events: list[e.Event] = []
+
+    async def body(page: Page, made: Machine, address: str) -> None:
+        session = await made.create(
+            "Write it", workspace=tmp_path, model=MODEL, agent="main", policy="yes", review=True
+        )
+        await page.goto(f"{address}/#s={session.id}")
+        await page.get_by_role("article", name="Review of a reply").wait_for()
+        assert not (tmp_path / "a.txt").exists()
+        await decide(page, made, address)
+        await (
+            page.get_by_role("article", name="Review of a reply").get_by_role("button", name="Accept").click()
+        )
+        await page.get_by_role("article", name="Review of a reply").wait_for(state="detached")
+        await until(session, ended)
+        events.extend([event async for event in made.journal.read(session.id)])
+
+    in_page(tmp_path, body, script)
+    return events
+
+
+def test_a_reply_is_edited_before_it_acts(tmp_path: Path) -> None:
+    async def decide(page: Page, made: Machine, address: str) -> None:
+        await page.get_by_role("button", name="Edit", exact=True).click()
+        await page.get_by_label("The reply").fill("I write peas.")
+        calls = page.get_by_label("Its actions as JSON")
+        await calls.fill("[{]")
+        await page.get_by_role("button", name="Go on as edited").click()
+        await page.get_by_role("alert").wait_for()
+        call = {"capability": "files.write", "arguments": {"path": "a.txt", "text": "peas"}}
+        await calls.fill(json.dumps([call]))
+        await page.get_by_role("button", name="Go on as edited").click()
+        await action(page, "files.write", "done").wait_for()
+        await log(page).get_by_text("I write peas.").wait_for()
+
+    reviewing(tmp_path, decide, [WRITE, "As you wish."])
+    assert (tmp_path / "a.txt").read_text() == "peas"
+
+
+def test_a_reply_is_asked_for_again(tmp_path: Path) -> None:
+    async def decide(page: Page, made: Machine, address: str) -> None:
+        await page.get_by_role("button", name="Ask again").click()
+        await page.get_by_label("Your remark").fill("not in a file")
+        await page.keyboard.press("Enter")
+        await action(page, "files.write", "replaced in the review").wait_for()
+        await log(page).get_by_text("As you wish.").wait_for()
+
+    events = reviewing(tmp_path, decide, [WRITE, "As you wish."])
+    assert not (tmp_path / "a.txt").exists()
+    assert [ev.body.verdict for ev in events if isinstance(ev.body, e.ReplyReviewed)] == ["again", "accept"]
 
 
 def test_denying_with_a_reason_tells_the_model(tmp_path: Path) -> None:

@@ -16,13 +16,16 @@ from textor.cli.questions import (
     Question,
     arguments_text,
     at_the_gate,
+    of_a_reply,
     of_an_agent,
     parse_answer,
     parse_arguments,
+    review,
 )
 from textor.cli.story import Story
 from textor.cli.terminal import Terminal
 from textor.errors import UseError
+from textor.review import parse_draft
 
 if TYPE_CHECKING:
     from textor.session import Session
@@ -52,6 +55,7 @@ class Attendant:
         self.interrupted = False
         self._questions: asyncio.Queue[Question] = asyncio.Queue()
         self._settled: set[str] = set()
+        self._reviews: dict[str, str] = {}  # agent -> the event of its reply that waits
         self._changed = asyncio.Event()
 
     async def until_end(self, after: int = 0) -> e.TurnEnded:
@@ -88,12 +92,23 @@ class Attendant:
                     self.terminal.say(text, style)
                 if isinstance(event.body, e.TurnEnded) and event.body.agent == "main":
                     return event.body
-                await self._note(event.body)
+                await self._note(event)
         raise AssertionError("a session is followed for ever")
 
-    async def _note(self, body: e.Body) -> None:
+    async def _note(self, event: e.Event) -> None:
         """Keep the list of open questions."""
+        body = event.body
         match body:
+            case e.GenerationFinished(agent=agent) if self.story.waits(body):
+                if self.attended:
+                    self._reviews[agent] = event.id
+                    self._questions.put_nowait(of_a_reply(event.id, body))
+                else:
+                    self.terminal.say("Replies of this agent wait for a person, and nobody is here.", "bad")
+                    await self.session.control("stop", agent)
+            case e.ReplyReviewed(agent=agent) | e.TurnEnded(agent=agent):
+                self._settled.add(self._reviews.pop(agent, ""))
+                self._changed.set()
             case e.ActionJudged(verdict="ask", action=id):
                 if self.attended:
                     self._questions.put_nowait(at_the_gate(body, self.story.actions[id]))
@@ -134,14 +149,36 @@ class Attendant:
             if question.kind == "agent":
                 await self.session.reply(question.key, line)
                 return
+            if question.kind == "review":
+                if line.strip() and (
+                    await review(self.session, question, line) or await self._edit(question)
+                ):
+                    return
+                continue
             answer = parse_answer(line)
             if answer is not None and await self._send(question, answer):
                 return
+
+    async def _edit(self, question: Question) -> bool:
+        """Have a reply edited; False when that was not understood."""
+        print(question.draft, file=self.terminal.err)
+        line = await self._line("New reply: ", question.key)
+        if not line:
+            return False
+        try:
+            await self.session.edit_reply(question.agent, parse_draft(line))
+        except UseError as error:
+            print(error, file=self.terminal.err)
+            return False
+        return True
 
     async def _send(self, question: Question, answer: Answer, text: str = "") -> bool:
         """Hand an answer on; False when the edited arguments were not understood."""
         if question.kind == "agent":
             await self.session.reply(question.key, text)
+            return True
+        if question.kind == "review":
+            await self.session.control("stop", question.agent)
             return True
         assert question.action is not None
         arguments = None

@@ -24,7 +24,8 @@ Write and press Enter; what you write while it works reaches it at the next step
   /model [ID]   show the models, or go on with another
   /stop         stop at the next step; again: end it now (Ctrl-C does the same)
   /quit         leave (Ctrl-D does the same); `textor sessions resume` comes back
-At a question: y, n (and why, if you like), e to edit it first, s for yes in this session."""
+At a question: y, n (and why, if you like), e to edit it first, s for yes in this session, a for always.
+At a reply that waits (--review): y, e to edit it first, or a remark, and it is asked for again."""
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -53,6 +54,7 @@ async def _chat(args: argparse.Namespace) -> int:
             model=args.model or "",
             policy="yes" if args.yes else config.gate.policy,
             limits=config.limits,
+            review=args.review,
         )
         return await Chat(machine, session).run()
 
@@ -118,8 +120,8 @@ class Chat:
             if self.editing is not None:
                 from textor.cli.questions import arguments_text
 
-                assert self.editing.action is not None
-                default = arguments_text(self.editing.action)
+                action = self.editing.action
+                default = arguments_text(action) if action is not None else self.editing.draft
             try:
                 text: str = await self._prompt.prompt_async(
                     self._message, default=default, handle_sigint=False
@@ -155,7 +157,7 @@ class Chat:
         """The prompt: the line that is being written above it, and what Enter would do."""
         lines = [self.stream.unfinished] if self.stream.unfinished else []
         if self.editing is not None:
-            lines.append("arguments> ")
+            lines.append("reply> " if self.editing.kind == "review" else "arguments> ")
         elif self.questions:
             lines.append(next(iter(self.questions.values())).prompt)
         else:
@@ -198,13 +200,17 @@ class Chat:
 
     async def _answered(self, text: str) -> bool:
         """Whether the line was the answer to an open question; other lines are messages."""
-        from textor.cli.questions import parse_answer
+        from textor.cli.questions import parse_answer, review
 
         question = next(iter(self.questions.values()), None)
         if question is None:
             return False
         if question.kind == "agent":
             await self.session.reply(question.key, text)
+        elif question.kind == "review":
+            if not await review(self.session, question, text):
+                self.editing = question
+                return True
         else:
             answer = parse_answer(text)
             if answer is None:
@@ -218,12 +224,16 @@ class Chat:
 
     async def _edited(self, text: str) -> None:
         from textor.cli.questions import parse_arguments
+        from textor.review import parse_draft
 
         question, self.editing = self.editing, None
         assert question is not None
         if not text.strip() or question.key not in self.questions:
             return
-        await self.session.answer(question.key, True, arguments=parse_arguments(text))
+        if question.kind == "review":
+            await self.session.edit_reply(question.agent, parse_draft(text))
+        else:
+            await self.session.answer(question.key, True, arguments=parse_arguments(text))
         self.questions.pop(question.key, None)
 
     async def _stop(self) -> None:
@@ -279,7 +289,7 @@ class Chat:
 
     def _note(self, body: e.Body) -> Question | None:
         """Keep what is open; returns a question that has just been opened."""
-        from textor.cli.questions import at_the_gate, of_an_agent
+        from textor.cli.questions import at_the_gate, of_a_reply, of_an_agent
 
         match body:
             case e.MessagesDelivered(agent="main"):
@@ -287,6 +297,12 @@ class Chat:
             case e.TurnEnded(agent="main"):
                 self.busy, self.stops = False, 0
                 self.questions.clear()
+            case e.GenerationFinished(agent=agent) if self.story.waits(body):
+                key = f"review {agent}"
+                self.questions[key] = of_a_reply(key, body)
+                return self.questions[key]
+            case e.ReplyReviewed(agent=agent):
+                self.questions.pop(f"review {agent}", None)
             case e.ActionJudged(verdict="ask", action=key) if key in self.story.actions:
                 self.questions[key] = at_the_gate(body, self.story.actions[key])
                 return self.questions[key]

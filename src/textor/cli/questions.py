@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
 
 from textor import events as e
 from textor.actions import Action
 from textor.cli.story import call_block
 from textor.errors import UseError
 
+if TYPE_CHECKING:
+    from textor.session import Session
+
 PROMPT = "Allow it? [y]es, [n]o, [e]dit, [a]lways, yes for this [s]ession: "
+
+
+REVIEW = "Let it act? [y]es, [e]dit, or a remark and it is asked again: "
 
 
 class Question(NamedTuple):
     """One open question. `key` is the action at the gate, or the key of an agent's question."""
 
-    kind: Literal["gate", "agent"]
+    kind: Literal["gate", "agent", "review"]
     key: str
     text: str
     agent: str = "main"
     action: Action | None = None
     digest: str = ""
+    draft: str = ""  #: the reply on one line, for editing
 
     @property
     def prompt(self) -> str:
-        return PROMPT if self.kind == "gate" else "Your answer: "
+        return {"gate": PROMPT, "review": REVIEW}.get(self.kind, "Your answer: ")
 
 
 class Answer(NamedTuple):
@@ -45,6 +54,28 @@ def at_the_gate(body: e.ActionJudged, action: Action) -> Question:
 
 def of_an_agent(body: e.Asked) -> Question:
     return Question("agent", body.key, f"{body.agent} asks: {body.question}", body.agent)
+
+
+def of_a_reply(key: str, body: e.GenerationFinished) -> Question:
+    """The question about a reply that waits: what it says and what it would do."""
+    from textor.review import draft_of
+
+    blocks = [call_block(action) for action in body.actions]
+    text = "\n".join([f"{body.agent} replies:", body.message.text.rstrip(), *blocks])
+    draft = msgspec.json.encode(draft_of(body)).decode()
+    return Question("review", key, f"{text}\nThis waits for you.", body.agent, draft=draft)
+
+
+async def review(session: Session, question: Question, line: str) -> bool:
+    """Hand a person's word on a reply on; False when it asks to edit it first."""
+    word = line.strip().lower().rstrip(".")
+    if word in ("y", "yes", "a", "accept"):
+        await session.review(question.agent, "accept")
+    elif word in ("e", "edit"):
+        return False
+    else:
+        await session.review(question.agent, "again", remark=line.strip())
+    return True
 
 
 def parse_answer(text: str) -> Answer | None:

@@ -55,6 +55,8 @@ async def _run(args: argparse.Namespace) -> int:
 
     config = configuration(models__default=args.model)
     folder, text, attended = workspace(args), task(args.text), sys.stdin.isatty()
+    if args.review and not attended:
+        raise UseError("--review needs a person, and stdin is no terminal.")
     terminal = Terminal()
     async with open_machine(config) as machine:
         session = await machine.create(
@@ -65,6 +67,7 @@ async def _run(args: argparse.Namespace) -> int:
             policy="yes" if args.yes else config.gate.policy,
             attended=attended,
             limits=config.limits,
+            review=args.review,
         )
         attendant = Attendant(session, terminal, attended=attended)
         ended = await attendant.until_end()

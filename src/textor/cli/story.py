@@ -59,13 +59,20 @@ class Story:
         self.actions: dict[str, Action] = {}
         self.models: dict[str, str] = {}
         self._told: set[str] = set()
+        self._reviewed: set[str] = set()
+
+    def waits(self, body: e.GenerationFinished) -> bool:
+        """Whether this reply waits for a person before anything of it runs."""
+        return body.agent in self._reviewed and body.finish != "cut"
 
     def tell(self, event: e.Event) -> Iterator[Line]:
         """The lines for one event; none for most."""
         body = event.body
         match body:
-            case e.AgentCreated(agent=agent, model=model):
+            case e.AgentCreated(agent=agent, model=model, definition=definition):
                 self.models[agent] = model
+                if definition.review:
+                    self._reviewed.add(agent)
                 if agent == "main" and is_embedded(model):
                     yield HINT, "note"
             case e.ModelChanged(agent=agent, model=model):
@@ -75,6 +82,8 @@ class Story:
                 yield f"{self._of(agent)}waiting {seconds:.3g} s: {reason}", "warn"
             case e.GenerationFinished():
                 yield from self._generated(body)
+            case e.ReplyReviewed(verdict="edit", actions=actions):
+                self.actions |= {action.id: action for action in actions}
             case e.ActionStarted(agent=agent, action=id):
                 yield from self._call(agent, id)
             case e.ActionFinished(agent=agent, action=id, outcome=outcome):

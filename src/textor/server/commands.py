@@ -12,6 +12,7 @@ import msgspec
 
 from textor.errors import UseError
 from textor.events import Level, Limits
+from textor.review import Draft
 
 if TYPE_CHECKING:
     from textor.session import Session
@@ -53,6 +54,15 @@ class Answer(Command, frozen=True, tag="answer"):
     digest: str = ""
 
 
+class Review(Command, frozen=True, tag="review"):
+    """Of a reply that waits: `draft` is its edited form, `remark` what to do otherwise."""
+
+    agent: Words
+    verdict: Literal["accept", "edit", "again"]
+    draft: Draft | None = None
+    remark: str = ""
+
+
 class Reply(Command, frozen=True, tag="reply"):
     """To the question with this key."""
 
@@ -78,7 +88,7 @@ class RaiseLimits(Command, frozen=True, tag="limits"):
 
 
 T = TypeVar("T")
-AnyCommand = Post | Answer | Reply | Control | ChangeModel | RaiseLimits
+AnyCommand = Post | Answer | Review | Reply | Control | ChangeModel | RaiseLimits
 
 _create = msgspec.json.Decoder(Create)
 _command: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
@@ -115,6 +125,12 @@ async def perform(session: Session, command: AnyCommand) -> str:
                 digest=command.digest,
                 id=id,
             )
+        case Review(id=id, agent=agent, verdict="edit", draft=draft):
+            if draft is None:
+                raise UseError("An edited reply needs its draft.", 'Send {"text": "…", "calls": []}.')
+            return await session.edit_reply(agent, draft, id=id)
+        case Review(id=id, agent=agent, verdict=verdict, remark=remark):
+            return await session.review(agent, verdict, remark=remark, id=id)
         case Reply(id=id, key=key, text=text):
             return await session.reply(key, text, id=id)
         case Control(id=id, level=level, agent=agent):

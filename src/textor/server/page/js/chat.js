@@ -112,7 +112,10 @@ export class Chat {
   agent(name) {
     let state = this.agents.get(name);
     if (!state) {
-      state = { model: "", type: "", running: false, level: "run", open: null, early: [], said: "" };
+      state = {
+        model: "", type: "", running: false, level: "run", open: null, early: [], said: "",
+        reviewed: false, review: "",
+      };
       this.agents.set(name, state);
     }
     return state;
@@ -175,6 +178,18 @@ export class Chat {
     });
   }
 
+  /** The review of an agent's reply is over. @param {string} agent @param {string} verdict */
+  closeReview(agent, verdict) {
+    const state = this.agent(agent);
+    this.waiting.delete(state.review);
+    const item = this.byKey.get(state.review);
+    state.review = "";
+    if (!item) return;
+    this.change(item.key, { verdict });
+    if (verdict !== "edit" && verdict !== "again") return;
+    for (const id of item.data.actions) this.change(`action:${id}`, { state: "dropped" });
+  }
+
   showEarlier() {
     this.atEnd = false;
     this.from.value = Math.max(0, this.from.peek() - PAGE);
@@ -218,6 +233,20 @@ function actionItem(data) {
   return { ...data, state: data.fault ? "failed" : "proposed", reason: "", output: "", outcome: null };
 }
 
+/** @param {any} data of generation.finished */
+function reviewItem(data) {
+  const actions = data.actions ?? [];
+  const native = actions.filter((/** @type {any} */ a) => a.call_id);
+  return {
+    agent: data.agent,
+    text: textOf(data.message),
+    native: native.length > 0,
+    calls: native.map((/** @type {any} */ a) => ({ capability: a.capability, arguments: a.arguments ?? {} })),
+    actions: actions.map((/** @type {any} */ a) => a.id),
+    verdict: "",
+  };
+}
+
 /** @type {Record<string, (chat: Chat, data: any, event: SessionEvent) => void>} */
 const reducers = {
   "session.created"(chat, data) {
@@ -231,7 +260,8 @@ const reducers = {
     chat.put(event.id, "note", { text: `Limits are now: ${names.join(", ") || "none"}.` });
   },
   "agent.created"(chat, data, event) {
-    Object.assign(chat.agent(data.agent), { model: data.model, type: data.definition?.type ?? "" });
+    const { type = "", review = false } = data.definition ?? {};
+    Object.assign(chat.agent(data.agent), { model: data.model, type, reviewed: review });
     if (data.caller) chat.put(event.id, "note", { agent: data.agent, text: `${data.agent} begins.` });
   },
   "agent.model"(chat, data, event) {
@@ -272,6 +302,11 @@ const reducers = {
     for (const action of data.actions ?? []) {
       chat.put(`action:${action.id}`, "action", { ...actionItem(action), agent: data.agent });
     }
+    if (!agent.reviewed || cut) return;
+    agent.review = `review:${event.id}`;
+    chat.put(agent.review, "review", reviewItem(data));
+    chat.waiting.add(agent.review);
+    if (chat.live) chat.announce("A reply waits for your review.");
   },
   "generation.failed"(chat, data, event) {
     const agent = chat.agent(data.agent);
@@ -284,9 +319,16 @@ const reducers = {
     const words = { accept: "The reply was accepted.", edit: "The reply was edited.", again: "Asked again." };
     const text = words[/** @type {"accept"} */ (data.verdict)];
     chat.put(event.id, "note", { agent: data.agent, text: data.remark ? `${text} ${data.remark}` : text });
+    chat.closeReview(data.agent, data.verdict);
     if (data.verdict !== "edit") return;
+    const said = prose(data);
+    chat.agent(data.agent).said = said;
+    chat.put(`edited:${event.id}`, "reply", { agent: data.agent, text: said, reasoning: "", open: false });
     for (const action of data.actions ?? []) {
-      chat.put(`action:${action.id}`, "action", { ...actionItem(action), agent: data.agent });
+      const key = `action:${action.id}`;
+      const fields = { ...actionItem(action), agent: data.agent, edited: true };
+      if (chat.byKey.has(key)) chat.change(key, fields);
+      else chat.put(key, "action", fields);
     }
   },
   "action.judged"(chat, data) {
@@ -353,6 +395,7 @@ const reducers = {
   "turn.ended"(chat, data, event) {
     const agent = chat.agent(data.agent);
     if (agent.open) chat.change(agent.open.key, { open: false, status: "", drafting: "" });
+    if (agent.review) chat.closeReview(data.agent, "ended");
     const text = (data.text ?? "").trim();
     if (text && text !== agent.said.trim() && data.reason !== "failed") {
       chat.put(`reply:${event.id}`, "reply", { agent: data.agent, text, reasoning: "", open: false });

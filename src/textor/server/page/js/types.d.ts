@@ -59,7 +59,7 @@ interface AgentType {
 /** One thing in the conversation: `data` is changed in place, `view` is what is drawn. */
 interface Item {
   key: string;
-  type: "message" | "reply" | "action" | "question" | "note" | "end";
+  type: "message" | "reply" | "action" | "question" | "review" | "note" | "end";
   data: any;
   view: import("../vendor/signals.js").Signal<any>;
 }
@@ -75,4 +75,8 @@ interface AgentState {
   early: [string, string][];
   /** what its last generation of this turn said */
   said: string;
+  /** its replies wait for a person */
+  reviewed: boolean;
+  /** the key of the review that is open, "" for none */
+  review: string;
 }

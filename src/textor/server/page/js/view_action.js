@@ -17,6 +17,7 @@ const WORDS = {
   denied: "denied",
   cancelled: "cancelled",
   unknown: "outcome unknown",
+  dropped: "replaced in the review",
 };
 
 /** A text that may be big: its head, and the rest on demand. @param {{text: string, label: string}} props */

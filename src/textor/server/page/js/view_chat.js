@@ -5,6 +5,7 @@ import { html, sentence, useRef, useState } from "./lib.js";
 import { Markdown } from "./markdown.js";
 import { command } from "./net.js";
 import { Action, Folded } from "./view_action.js";
+import { Review } from "./view_review.js";
 
 const PASTE = 3000; // characters of a message from which on it is folded
 
@@ -42,6 +43,8 @@ function Entry(props) {
       return html`<${Action} ...${props} />`;
     case "question":
       return html`<${Question} ...${props} />`;
+    case "review":
+      return html`<${Review} ...${props} />`;
     case "end":
       return html`<${End} ...${props} />`;
     default:
