@@ -465,6 +465,7 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
     providers = [*await core_providers(config, memory=memory), apps]
     services = await make_services(config, journal, models, providers)
     machine = Machine(config, services, models, providers)
+    following = None if memory else await follow_modules(config, services)
     lock = None if memory else HostLock(config.data / "host.lock")
     waiting: asyncio.Task[None] | None = None
     if lock is None or lock.acquire():
@@ -474,13 +475,35 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
     try:
         yield machine
     finally:
-        if waiting is not None:
-            waiting.cancel()
-            with suppress(asyncio.CancelledError):
-                await waiting
+        for task in (waiting, following):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         await machine.close()
         if lock is not None:
             lock.release()
+
+
+async def follow_modules(config: Config, services: Services) -> asyncio.Task[None]:
+    """Serve the modules that a person added, and keep in step with `textor modules`."""
+    from textor.capabilities.modules.following import follow
+    from textor.capabilities.modules.provider import ModulesProvider
+    from textor.capabilities.modules.spec import folder_of, read_entries
+    from textor.elicitation import ask_person
+
+    renewals: set[asyncio.Task[None]] = set()
+
+    def changed(name: str) -> None:
+        task = asyncio.get_running_loop().create_task(services.registry.refresh(modules))
+        renewals.add(task)
+        task.add_done_callback(renewals.discard)
+
+    entries = await read_entries(services.journal)
+    specs = [entry.spec for entry in entries.values()]
+    modules = ModulesProvider(specs, folder_of(config.data), ask=ask_person, changed=changed)
+    await services.registry.add(modules)
+    return asyncio.create_task(follow(services.journal, modules), name="modules")
 
 
 async def _be_host(machine: Machine) -> None:
