@@ -166,6 +166,7 @@ async def machine(
     """A machine with a scripted model (`scripted:model`), where `forms` are registered."""
     model = ScriptedModel(list(replies), grammars=False)
     async with plain_machine(model, tmp=tmp) as made:
+        made.config.models["default"] = "scripted:model"
         apps = made.broker.apps
         if launcher:
             apps.launcher = Launcher(None, **launcher)

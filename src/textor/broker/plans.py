@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from textor import events as e
-from textor.actions import Action, Capability, Catalogue
+from textor.actions import Capability, Catalogue
 from textor.arguments import ArgumentError
 from textor.broker.book import Book
 from textor.broker.compiler import Compiler
@@ -27,8 +27,7 @@ from textor.broker.draft import AREA, LINES, MAIN, SETTINGS, Attempt, Draft, Lin
 from textor.broker.prompt import planner, with_facts
 from textor.broker.typed import ID as TYPED
 from textor.dialects.matching import Compiled
-from textor.dialects.plan import Plan
-from textor.dialects.plan_lines import phrases_of
+from textor.dialects.plan_lines import Phrase, phrases_of
 from textor.dialects.plan_slots import arguments_of
 from textor.errors import UseError
 from textor.events import AgentCreated, Definition, Event, Limits
@@ -126,12 +125,14 @@ class Plans:
             return id
         main = self._make(MAIN, planner(self._book, request, chosen), self._model(model))
         settings = Settings(request, chosen, attended)
+        small = main.model.startswith("embedded:")
         title = request.strip().splitlines()[0][:80]
         bodies: list[e.Body] = [
             e.SessionCreated(str(workspace), POLICY, Limits(), title, attended, id),
             main,
             e.Stored(AREA, SETTINGS, msgspec.to_builtins(settings)),
-            e.MessagePosted(MAIN, with_facts(request, self._services.clock())),
+            # A small model that may only copy words would copy these.
+            e.MessagePosted(MAIN, request if small else with_facts(request, self._services.clock())),
         ]
         await self._services.journal.create(id, [self._services.event(body) for body in bodies])
         return id
@@ -380,24 +381,26 @@ def resolve(line: Line, compiled: Compiled, catalogue: Catalogue) -> Resolved:
         gone = f"No app offers {name} now." if name else compiled.fault
         return Resolved(line, compiled, None, gone, note)
     try:
-        arguments = compiled.arguments if not line.choice else chosen_arguments(capability, compiled)
-        text = Plan().write([Action("", name, arguments)], [capability])
+        phrase, arguments = fitted(capability, compiled.parameters)
     except UseError as error:
         return Resolved(line, compiled, None, str(error), note)
-    return Resolved(line, compiled, Ready(capability, arguments, text), "", False)
+    return Resolved(
+        line, compiled, Ready(capability, arguments, phrase.filled(compiled.parameters)), "", False
+    )
 
 
-def chosen_arguments(capability: Capability, compiled: Compiled) -> dict[str, Json]:
-    """The texts in the brackets of a line as arguments of a capability that was chosen for it."""
-    slots = compiled.parameters
-    fitting = [phrase for phrase in phrases_of(capability) if len(phrase.properties) == len(slots)]
-    if not fitting:
-        shown = " or ".join(f"“{phrase.shown}”" for phrase in phrases_of(capability))
-        raise UseError(f"The line has {len(slots)} texts in brackets.", f"Write it as {shown}.")
-    try:
-        return arguments_of(fitting[0], slots)
-    except ArgumentError as error:
-        raise UseError(str(error)) from None
+def fitted(capability: Capability, slots: Sequence[str]) -> tuple[Phrase, dict[str, Json]]:
+    """The phrase that takes these texts in its brackets, and the arguments that they are. Raises
+    `UseError` when none does."""
+    phrases = phrases_of(capability)
+    problem = f"The line has {len(slots)} texts in brackets."
+    for phrase in phrases:
+        if len(phrase.properties) == len(slots):
+            try:
+                return phrase, arguments_of(phrase, slots)
+            except ArgumentError as error:
+                problem = str(error)
+    raise UseError(problem, f"Write it as {' or '.join(f'“{phrase.shown}”' for phrase in phrases)}.")
 
 
 def _was_done(draft: Draft, line: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import json as jsonlib
@@ -10,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from textor.server.app import create_app
 from textor.server.token import load_token
 
 if TYPE_CHECKING:
+    from textor.assembly import Machine
     from textor.config import Config
 
 GRACE = 2  #: seconds that open streams are given at the end
@@ -71,7 +73,26 @@ async def serve(
             announce(address, token, config.path, json=json)
             if browser:
                 open_browser(f"{address}/#token={token}")
-            await make_server(app).serve(sockets=[listener])
+            async with embedding_service(machine, config.server.embedding_port):
+                await make_server(app).serve(sockets=[listener])
+
+
+@contextlib.asynccontextmanager
+async def embedding_service(machine: Machine, port: int) -> AsyncIterator[None]:
+    """The embedding service of the AIE document beside ours; nothing for port 0."""
+    if not port:
+        yield
+        return
+    from textor.server.embedding_server import create_embedding_app
+
+    with contextlib.closing(listen("127.0.0.1", port)) as listener:
+        server = make_server(create_embedding_app(machine))
+        serving = asyncio.create_task(server.serve(sockets=[listener]), name="embedding service")
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await serving
 
 
 def make_server(app: Starlette) -> Server:

@@ -1,8 +1,11 @@
 // @ts-check
 /** The page: the list of sessions at the left, the open one beside it. */
+import { AppsPage, WaitingApps } from "./apps.js";
 import { Composer } from "./composer.js";
 import { count, html, newSessionId, render, sentence, useRef, useState } from "./lib.js";
 import { link, token, useToken } from "./net.js";
+import { place } from "./places.js";
+import { PlanPage } from "./plan.js";
 import { agents, chat, create, models, post, sessions, spoken, start, tell } from "./state.js";
 import { Conversation } from "./view_chat.js";
 
@@ -22,9 +25,18 @@ function Frame() {
     <main>
       <${Header} key=${open?.id ?? ""} open=${open} menu=${menu} toggle=${() => setMenu(!menu)} />
       <${Banner} />
-      ${open ? html`<${Open} key=${open.id} open=${open} />` : html`<${NewChat} />`}
+      <${WaitingApps} />
+      <${Part} open=${open} />
     </main>
   </div>`;
+}
+
+/** What the address names. @param {{open: import("./chat.js").Chat | null}} props */
+function Part({ open }) {
+  const { part, id } = place.value;
+  if (part === "plan") return html`<${PlanPage} id=${id} />`;
+  if (part === "apps") return html`<${AppsPage} />`;
+  return open ? html`<${Open} key=${open.id} open=${open} />` : html`<${NewChat} />`;
 }
 
 /** @param {number} seconds since 1970 */
@@ -36,16 +48,26 @@ function when(seconds) {
     : date.toLocaleDateString([], { day: "numeric", month: "short" });
 }
 
+/** A plan is a session that has a view of its own. @param {string} id */
+function addressOf(id) {
+  return `#${id.startsWith("plan-") ? "plan" : "s"}=${encodeURIComponent(id)}`;
+}
+
 /** @param {{close: () => void}} props */
 function Sidebar({ close }) {
   const id = chat.value?.id ?? "";
+  const part = place.value.part;
   return html`<nav class="sidebar" id="sidebar" aria-label="Sessions">
     <p class="brand"><img src="icon.svg" alt="" width="22" height="22" /> Textor</p>
-    <a class="new" href="#" onClick=${close} aria-current=${id ? undefined : "page"}>New chat</a>
+    <a class="new" href="#" onClick=${close} aria-current=${id || part ? undefined : "page"}>New chat</a>
+    <p class="places">
+      <a href="#plan" onClick=${close} aria-current=${part === "plan" ? "page" : undefined}>Plan</a>
+      <a href="#apps" onClick=${close} aria-current=${part === "apps" ? "page" : undefined}>Apps</a>
+    </p>
     <ul>
       ${sessions.value.map(
         (s) => html`<li key=${s.id}>
-          <a href="#s=${encodeURIComponent(s.id)}" onClick=${close} aria-current=${s.id === id ? "page" : undefined}>
+          <a href=${addressOf(s.id)} onClick=${close} aria-current=${s.id === id ? "page" : undefined}>
             <span class="title">${s.title || "Untitled"}</span>
             ${s.status === "runnable" && html`<span class="busy" role="img" aria-label="at work">●</span>`}
             <span class="when">${when(s.updated)}</span>
@@ -59,7 +81,9 @@ function Sidebar({ close }) {
 /** @param {{open: import("./chat.js").Chat | null, menu: boolean, toggle: () => void}} props */
 function Header({ open, menu, toggle }) {
   open?.changed.value; // drawn again when anything of the session changes
-  const title = open ? sessions.value.find((s) => s.id === open.id)?.title || open.meta.title || "Chat" : "New chat";
+  const names = { plan: "Plan", apps: "Apps" };
+  const named = names[/** @type {"plan"} */ (place.value.part)];
+  const title = named ?? (open ? sessions.value.find((s) => s.id === open.id)?.title || open.meta.title || "Chat" : "New chat");
   return html`<header class="top">
     <button type="button" class="quiet burger" aria-label="Sessions" aria-controls="sidebar" aria-expanded=${menu}
       onClick=${toggle}>☰</button>

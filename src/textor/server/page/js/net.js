@@ -57,12 +57,25 @@ export class Refusal extends Error {}
  * @param {unknown} [body] posted when given
  * @returns {Promise<any>}
  */
-export async function ask(path, body) {
+export function ask(path, body) {
+  return call(body === undefined ? "GET" : "POST", `/api/${path}`, body);
+}
+
+/**
+ * The same for any way of the server, by any method.
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} [body]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function call(method, path, body, signal) {
   /** @type {Response} */
   let response;
   try {
-    response = await fetch(`/api/${path}`, {
-      method: body === undefined ? "GET" : "POST",
+    response = await fetch(path, {
+      method,
+      signal,
       headers: { authorization: `Bearer ${token.peek()}`, "content-type": "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
     });

@@ -80,3 +80,64 @@ interface AgentState {
   /** the key of the review that is open, "" for none */
   review: string;
 }
+
+// -- plans and apps (see src/textor/broker/view.py) ------------------------------------------
+
+interface PlanLine {
+  id: string;
+  text: string;
+  skip: boolean;
+  choice: string;
+  state: "match" | "weak" | "ambiguous" | "fail" | "note";
+  ready: boolean;
+  exact: boolean;
+  capability: string;
+  phrase: string;
+  fault: string;
+  candidates: { capability: string; phrase: string; score: number }[];
+  run: {
+    state: string;
+    text: string;
+    reason: string;
+    values: { name: string; kind: string; media_type: string }[];
+    log: { time: number; text: string }[];
+  };
+}
+
+interface Plan {
+  id: string;
+  /** the number of its last event */
+  seq: number;
+  request: string;
+  status: "generating" | "ready" | "running" | "failed";
+  detail: string;
+  halted: string;
+  original: string;
+  text: string;
+  reviewed: boolean;
+  lines: PlanLine[];
+}
+
+interface AppInfo {
+  class: string;
+  title: string;
+  purpose: string;
+  version: string;
+  capabilities: { name: string; phrase: string; purpose: string }[];
+  instances: { id: string; port: number; chosen: boolean }[];
+}
+
+interface PendingApp {
+  class: string;
+  title: string;
+  program: string[];
+  conflict: string;
+  capabilities: { phrase: string; purpose: string }[];
+  examples: { question: string; answers: string[] }[];
+}
+
+interface AppList {
+  apps: AppInfo[];
+  pending: PendingApp[];
+  profile: string;
+}
