@@ -42,10 +42,12 @@ ITERATIONS = 100
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the page is served. `port` 0 takes a free one."""
+    """Where the page is served. `port` 0 takes a free one. `embedding_port` is where programs of the
+    AIE document ask for vectors (7770 there); 0: nowhere."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 7771
+    embedding_port: Annotated[int, Meta(ge=0, le=65535)] = 0
 
 
 class GateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
