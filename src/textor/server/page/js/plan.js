@@ -2,6 +2,8 @@
 /** Plans: a request becomes a list of actions, which a person corrects and runs line by line. */
 import { html, sentence, useEffect, useRef, useState } from "./lib.js";
 import { call } from "./net.js";
+import { refresh } from "./state.js";
+import { Folded, asSentence } from "./view_action.js";
 
 /** What a line's state is called; the word is the chip, so that colour is not needed. */
 const MEANS = {
@@ -39,6 +41,7 @@ function Begin() {
     try {
       const { id } = await call("POST", "/v1/plans", { request: text });
       location.hash = `plan=${encodeURIComponent(id)}`;
+      refresh();
     } catch (error) {
       setProblem(sentence(error));
       setBusy(false);
@@ -174,7 +177,10 @@ function Row({ line, busy, tell }) {
     </header>
     ${line.state !== "note" && !editing && html`<${Meaning} line=${line} busy=${busy} tell=${tell} />`}
     ${line.run.state === "asked" && html`<${Asked} line=${line} tell=${tell} />`}
-    ${line.run.text && html`<p class="why plain">${line.run.text}</p>`}
+    ${line.run.text &&
+    (line.run.text.length > 300
+      ? html`<${Folded} text=${line.run.text} label="Outcome" />`
+      : html`<p class="why plain">${line.run.text}</p>`)}
     ${line.run.values.length > 0 &&
     html`<p class="why">With it: ${line.run.values.map((v) => `${v.name || v.kind} (${v.media_type})`).join(", ")}</p>`}
     <div class="buttons line-buttons">
@@ -222,7 +228,7 @@ function Asked({ line, tell }) {
   /** @param {boolean} allow */
   const answer = (allow) => tell("POST", "/answer", { line: line.id, allow });
   return html`<div class="gate" role="group" aria-label=${`Permission for ${line.text}`}>
-    <p><strong>May Textor do this?</strong> ${line.run.reason}</p>
+    <p><strong>May Textor do this?</strong> ${asSentence(line.run.reason)}</p>
     <div class="buttons">
       <button type="button" class="primary" onClick=${() => answer(true)}>Allow</button>
       <button type="button" onClick=${() => answer(false)}>Deny</button>

@@ -104,7 +104,7 @@ function Result({ outcome }) {
 }
 
 /** @param {string} text */
-function asSentence(text) {
+export function asSentence(text) {
   return text ? text[0].toUpperCase() + text.slice(1).replace(/\.?$/, ".") : "";
 }
 
