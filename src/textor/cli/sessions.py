@@ -29,6 +29,26 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     again.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
     again.add_argument("--model", metavar="ID", help="go on with another model, as provider:name")
     again.set_defaults(command=resume)
+    other = actions.add_parser("fork", help="a new session that begins as this one, up to an iteration")
+    other.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    other.add_argument("--at", metavar="N", type=int, required=True, help="as `textor iterations list` shows")
+    other.add_argument("--model", metavar="ID", help="it goes on with another model, as provider:name")
+    other.add_argument("--edit", metavar="FILE", help='the reply there, edited: JSON, or "-" to be shown it')
+    other.set_defaults(command=lambda args: _later("fork", args))
+    same = actions.add_parser(
+        "replay", help="go through a session again, without a model and without effects"
+    )
+    same.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    same.add_argument("--model", metavar="ID", help="ask this model what it would have done")
+    same.add_argument("--at", metavar="K", type=int, help="with --model: at which iteration")
+    same.set_defaults(command=lambda args: _later("replay", args))
+
+
+def _later(name: str, args: argparse.Namespace) -> int:
+    from textor.cli import again
+
+    code: int = getattr(again, name)(args)
+    return code
 
 
 def listed(args: argparse.Namespace) -> int:
