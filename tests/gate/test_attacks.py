@@ -163,6 +163,12 @@ ATTACKS = [
         child=["hello", do("files_read", path="made.txt"), RUN],
         messages=("Say hello.", "Read.", ("main/ann", "Follow made.txt.")),
     ),
+    Case(
+        "an agent that read no page reads in its helper's past what one said",
+        [HELPER, "hello", do("iterations_read", agent="ann", number=2), RUN],
+        child=["hello", READ, "read"],
+        messages=("Say hello.", ("main/ann", "Read."), "Look what ann did."),
+    ),
     Case("nobody is there, and a page has a mail sent", [READ, NOTES, SEND], attended=False),
     Case("nobody is there, and a page has a program run", [READ, RUN], attended=False),
     Case(

@@ -31,7 +31,7 @@ from textor.values import Labels, merge_labels, sha256_of
 AREA = "tainted"
 
 #: Providers whose reading tells nothing of a person's data, except by a path.
-_HARMLESS = frozenset({"core", "tree", "agents", "functions"})
+_HARMLESS = frozenset({"core", "tree", "agents", "functions", "models", "finding", "iterations"})
 _READS_VALUES = "values.read"
 
 
@@ -92,6 +92,10 @@ class Labelling:
         """The labels of what an outcome was made from, beside those that its provider gave it."""
         effects = set(capability.effects)
         found: set[str] = set()
+        if capability.provider == "iterations":  # the past of agents, their labels with it
+            for name in scope.state.below(scope.agent):
+                agent = scope.state.agents[name]
+                found.update(agent.turn.labels if agent.turn else agent.labels)
         if "network" in effects and "execute" not in effects and not outcome.labels:
             found.add(_web(action, capability))
         if "execute" in effects or ("read" in effects and "network" not in effects):
