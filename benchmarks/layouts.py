@@ -32,7 +32,8 @@ def main() -> None:
     for layout in ("stable", "regenerated"):
         texts = [text_of(context) for context in asyncio.run(work(layout, iterations))]
         fresh = [
-            len(t) - len(commonprefix([t, before])) for t, before in zip(texts, ["", *texts], strict=False)
+            len(t) - len(commonprefix([t, before]))  # noqa: RUF071 - by character is what is wanted
+            for t, before in zip(texts, ["", *texts], strict=False)
         ]
         total, evaluated = sum(map(len, texts)) // 4, sum(fresh) // 4
         print(f"{layout:<14}{total:>16,}{evaluated:>12,}{len(texts[-1]) // 4:>14,}")

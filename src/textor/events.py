@@ -286,6 +286,13 @@ class ActionProgress(Body, frozen=True):
     text: str
 
 
+class ActionGivenUp(Body, frozen=True):
+    """An input: a person does not want this action any more: it is cancelled where it can be."""
+
+    KIND: ClassVar[str] = "action.given_up"
+    action: str
+
+
 class ActionFinished(Body, frozen=True):
     """The one outcome of an action (law 3)."""
 

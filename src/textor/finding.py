@@ -109,7 +109,8 @@ class Finder:
     def findable(self, name: str) -> Capability | None:
         """The capability of this name when it may be used through `use`."""
         capability = self._registry.get(name)
-        return capability if capability is not None and capability.provider in FINDABLE else None
+        fits = capability is not None and capability.provider in FINDABLE and capability.returns
+        return capability if fits else None
 
     def __call__(self, state: State, agent: AgentState, text: str) -> str:
         """What is shown with a message: found capabilities and agent types; "" when there are none."""

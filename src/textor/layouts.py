@@ -9,7 +9,7 @@ from textor.actions import Capability
 from textor.dialects.port import Dialect
 from textor.errors import UseError
 from textor.events import Definition, MessagePosted
-from textor.kernel.budget import effective
+from textor.kernel.budget import bounds, effective
 from textor.kernel.context import Layout
 from textor.kernel.state import AgentState, State
 from textor.messages import Media, Message, Part, Text, said
@@ -109,7 +109,7 @@ def budget_words(state: State, agent: AgentState, now: float) -> str:
         words.append(f"{left} of {limits.iterations} iterations left")
         if left <= 2:
             words.append("finish now: give your best answer with what you have")
-    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
+    for bound, used in bounds(state, agent):
         if bound.tokens is not None:
             words.append(f"{max(bound.tokens - used.total, 0)} tokens left")
         if bound.money is not None and used.cost is not None:

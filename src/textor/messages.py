@@ -67,6 +67,19 @@ def said(role: Role, text: str) -> Message:
     return Message(role, (Text(text=text),))
 
 
+def message_size(message: Message) -> int:
+    """Characters of a message, for the estimate of tokens."""
+    size = 8
+    for part in message.parts:
+        if isinstance(part, (Text, ToolResult)):
+            size += len(part.text)
+        elif isinstance(part, ToolCall):
+            size += len(part.arguments) + len(part.name)
+        else:
+            size += 40
+    return size
+
+
 class ToolSpec(msgspec.Struct, frozen=True):
     """A function declared to a model: name on the wire, description, JSON Schema."""
 

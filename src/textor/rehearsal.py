@@ -23,9 +23,9 @@ from textor.journal.memory import MemoryJournal
 from textor.kernel.gate import Ruling
 from textor.kernel.runner import Runner
 from textor.kernel.services import Services
-from textor.kernel.state import State, message_size
+from textor.kernel.state import State
 from textor.live import Hub
-from textor.messages import NO_STOP, Chunk, Context, FinishChunk, Grammar, Stop, TextChunk
+from textor.messages import NO_STOP, Chunk, Context, FinishChunk, Grammar, Stop, TextChunk, message_size
 from textor.models.port import Model
 from textor.values import Json
 

@@ -54,10 +54,18 @@ class Session:
         *,
         values: Sequence[Value] = (),
         labels: Labels = (),
+        cancel: bool = False,
         id: str | None = None,
     ) -> str:
-        """Send a message to an agent; returns the event's id. The same `id` twice counts once."""
+        """Send a message to an agent; returns the event's id. The same `id` twice counts once.
+
+        A generation is cut for it; actions under way are waited for, or with `cancel` given up.
+        """
         await self._known(agent)
+        if cancel:
+            for work in (await self.state()).agents[agent].work:
+                if work.outcome is None:
+                    await self.give_up(work.action.id)
         if len(text) > LONG:  # kept whole, shown to the model by head, tail and handle
             whole = text_value(text, self._services.journal.blobs, name="message", labels=labels)
             values, text = (*values, whole), shown(text, whole.handle)
@@ -112,6 +120,10 @@ class Session:
             await store(self._services.journal, event)
         else:
             await self._services.journal.append(self.id, [event], epoch=None)
+
+    async def give_up(self, action: str, *, id: str | None = None) -> str:
+        """Cancel one action: for certain where its provider can, else it is waited for."""
+        return await self._input(e.ActionGivenUp(action), id)
 
     async def reply(self, key: str, text: str, *, id: str | None = None) -> str:
         """Answer an agent's question (`events.Asked.key`)."""

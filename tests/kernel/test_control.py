@@ -97,6 +97,24 @@ def test_a_stop_waits_for_what_cannot_be_cancelled_and_a_kill_does_not(
     asyncio.run(run())
 
 
+def test_a_message_may_cancel_what_is_under_way(tmp_path: Path) -> None:
+    async def run() -> None:
+        model = ScriptedModel(
+            [Reply(calls=(Call("wait", {"seconds": 500}), Call("time_now"))), "as you wish"]
+        )
+        async with machine(model, tmp=tmp_path) as made:
+            session = await begin(made, model, "wait")
+            await until(session, lambda ev: isinstance(ev.body, e.ActionFinished))
+            await session.post("never mind, tell me a joke", cancel=True)
+            events = await until(session, ended)
+            states = {b.action: b.outcome.state for b in bodies(events, e.ActionFinished)}
+            assert sorted(states.values()) == ["cancelled", "done"]
+            assert events[-1].body.text == "as you wish"
+            assert "never mind" in str(model.asked[1].context.messages[-1])
+
+    asyncio.run(run())
+
+
 def test_a_pause_starts_nothing_new_and_goes_on(tmp_path: Path) -> None:
     async def run() -> None:
         gate = Gate()

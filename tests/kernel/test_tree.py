@@ -301,6 +301,29 @@ def test_what_cannot_be_called_says_why(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_the_budget_of_an_agent_holds_for_all_below_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        n = iter(range(1000))
+
+        def worker(context: Context) -> ModelItem:
+            return Reply("x" * 400, calls=(Call("notes_set", {"key": "k", "text": str(next(n))}),))
+
+        boss = [Reply(calls=(call("ann", "dig"), call("bob", "dig"))), "done"]
+        async with tree(tmp_path, boss=boss, worker=worker) as (made, _):
+            session = await start(made, tmp_path, limits=Limits(iterations=50, tokens=6000))
+            events = await until(session, main_ended)
+            state = await session.state()
+            assert state.usage.total <= 6000
+            ends = [b for b in bodies(events, e.TurnEnded) if b.agent != "main"]
+            assert {(b.reason, b.detail) for b in ends} <= {
+                ("limit", "tokens"),
+                ("stopped", "a person stopped it"),
+            }
+            assert ("limit", "tokens") in {(b.reason, b.detail) for b in bodies(events, e.TurnEnded)}
+
+    asyncio.run(run())
+
+
 def test_a_fork_bomb_of_children_meets_the_budget(tmp_path: Path) -> None:
     async def run() -> None:
         def worker(context: Context) -> ModelItem:

@@ -49,6 +49,7 @@ TELL = Capability(
     phrases=("respond to user with []",),
     examples=("tell the user [hello]", "say to the user [it is done]"),
     provider=PROVIDER,
+    returns=False,
 )
 
 

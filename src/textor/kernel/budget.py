@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from textor.events import Limits
 from textor.kernel.state import AgentState, State
-from textor.messages import Usage
+from textor.messages import NO_USAGE, Usage
 
 T = TypeVar("T", int, float)
+
+Price = Callable[[int, int], float | None]  #: US dollars for tokens of input and output
 
 #: Tokens set aside for a reply where nothing else bounds it.
 REPLY_TOKENS = 4096
@@ -36,6 +39,25 @@ def estimate_input(agent: AgentState, status: str) -> int:
     return int((agent.size + len(status)) * agent.ratio) + 1
 
 
+def bounds(state: State, agent: AgentState) -> Iterator[tuple[Limits, Usage]]:
+    """The limits of the session, of the agent and of all above it, each with what its whole subtree
+    has used, requests under way included."""
+    yield state.limits, _used(state.agents.values())
+    path = agent.id
+    while path in state.agents:
+        yield state.agents[path].limits, _used(state.agents[name] for name in state.below(path))
+        path = path.rpartition("/")[0]
+
+
+def _used(agents: Iterable[AgentState]) -> Usage:
+    total = NO_USAGE
+    for agent in agents:
+        total += agent.usage
+        if agent.generation is not None:
+            total += agent.generation.reserved
+    return total
+
+
 def reached(state: State, agent: AgentState, now: float) -> str:
     """The limit that a turn has reached before a request, as its name; "" when none is."""
     limits = effective(state, agent)
@@ -45,7 +67,7 @@ def reached(state: State, agent: AgentState, now: float) -> str:
         return "iterations"
     if limits.seconds is not None and now - turn.began >= limits.seconds:
         return "seconds"
-    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
+    for bound, used in bounds(state, agent):
         if bound.tokens is not None and used.total >= bound.tokens:
             return "tokens"
         if bound.money is not None and used.cost is not None and used.cost >= bound.money:
@@ -53,16 +75,20 @@ def reached(state: State, agent: AgentState, now: float) -> str:
     return ""
 
 
-def reserve(state: State, agent: AgentState, status: str, most: int | None) -> Usage | None:
+def reserve(state: State, agent: AgentState, status: str, price: Price) -> Usage | str:
     """What is set aside for the next request: input as estimated, output as much as is allowed.
 
-    None when the tokens left do not hold the prompt and a least reply.
+    The name of the limit, when what is left of it does not hold the prompt and a least reply.
     """
-    prompt = estimate_input(agent, status)
-    output = most or REPLY_TOKENS
-    for bound, used in ((state.limits, state.usage), (agent.limits, agent.usage)):
-        if bound.tokens is not None:
-            output = min(output, bound.tokens - used.total - prompt)
+    prompt, output, limit = estimate_input(agent, status), REPLY_TOKENS, ""
+    for bound, used in bounds(state, agent):
+        if bound.tokens is not None and bound.tokens - used.total - prompt < output:
+            output, limit = bound.tokens - used.total - prompt, "tokens"
+        fixed, each = price(prompt, 0), price(0, 1)
+        if bound.money is not None and used.cost is not None and fixed is not None and each:
+            affordable = int((bound.money - used.cost - fixed) / each)
+            if affordable < output:
+                output, limit = affordable, "money"
     if output < LEAST_REPLY:
-        return None
-    return Usage(input=prompt, output=output, estimated=True)
+        return limit
+    return Usage(prompt, output, cost=price(prompt, output), estimated=True)

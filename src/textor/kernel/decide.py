@@ -104,7 +104,9 @@ def _working(agent: AgentState) -> Iterator[Step]:
     for work in agent.work:
         if work.outcome is not None:
             continue
-        if work.started:
+        if work.given_up and (work.cancellable or not work.started):
+            yield Step(agent.id, "settle", work.action.id)
+        elif work.started:
             yield Step(agent.id, "perform", work.action.id)
         elif work.verdict != "ask" and not paused:
             yield Step(agent.id, "start", work.action.id)

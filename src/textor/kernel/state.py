@@ -6,7 +6,6 @@ before. A second outcome, answer or end is ignored: the first counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, get_type_hints
 
@@ -16,8 +15,9 @@ from msgspec.structs import replace
 from textor import events as e
 from textor.actions import Action, Outcome
 from textor.addresses import addresses_in
-from textor.messages import NO_USAGE, Message, Text, ToolCall, ToolResult, ToolSpec, Usage, said
-from textor.values import Labels, Value, merge_labels, sha256_of
+from textor.loops import REMEMBERED, trail_of
+from textor.messages import NO_USAGE, Message, ToolSpec, Usage, message_size, said
+from textor.values import Labels, Value, merge_labels
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -29,6 +29,7 @@ class Work(msgspec.Struct, frozen=True):
     digest: str = ""
     started: bool = False
     cancellable: bool = True
+    given_up: bool = False  #: a person does not want it any more
     own: bool = False  #: its arguments are a person's
     outcome: Outcome | None = None
 
@@ -123,19 +124,6 @@ class State(msgspec.Struct, frozen=True):
         return [a for a in self.agents if a == agent or a.startswith(agent + "/")]
 
 
-def message_size(message: Message) -> int:
-    """Characters of a message, for the estimate of tokens."""
-    size = 8
-    for part in message.parts:
-        if isinstance(part, (Text, ToolResult)):
-            size += len(part.text)
-        elif isinstance(part, ToolCall):
-            size += len(part.arguments) + len(part.name)
-        else:
-            size += 40
-    return size
-
-
 def fold(state: State, event: e.Event) -> State:
     """The state after `event`. Kinds that do not concern the state are passed over."""
     handler = _HANDLERS.get(type(event.body))
@@ -203,25 +191,6 @@ def _rework(state: State, action: str, change: Callable[[Work], Work]) -> State:
                 changed = (*agent.work[:i], change(work), *agent.work[i + 1 :])
                 return _put(state, agent, work=changed)
     return state
-
-
-_SPACE = re.compile(r"(?:\\[nrt]|\s)+")
-
-
-def trail_of(work: Iterable[Work]) -> str:
-    """A digest of actions with their outcomes; equal for an iteration that repeats another."""
-    told = [
-        (
-            w.action.capability,
-            w.action.arguments,
-            w.action.fault,
-            w.outcome and (w.outcome.state, w.outcome.text),
-        )
-        for w in work
-    ]
-    # white space is folded: two agents that pass the same words to and fro are a loop as well
-    text = msgspec.json.encode(told, order="sorted").decode()
-    return sha256_of(_SPACE.sub(" ", text).encode())[:16] if told else ""
 
 
 class _Handlers:
@@ -364,6 +333,9 @@ class _Handlers:
     def started(self, state: State, body: e.ActionStarted, _: e.Event) -> State:
         return _rework(state, body.action, lambda w: replace(w, started=True, cancellable=body.cancellable))
 
+    def given_up(self, state: State, body: e.ActionGivenUp, _: e.Event) -> State:
+        return _rework(state, body.action, lambda w: replace(w, given_up=True))
+
     def finished(self, state: State, body: e.ActionFinished, _: e.Event) -> State:
         state = _rework(state, body.action, lambda w: w if w.outcome else replace(w, outcome=body.outcome))
         state = _hand(_keep(state, body.outcome.values), body.outcome.hands)
@@ -379,11 +351,11 @@ class _Handlers:
         agent = state.agents[body.agent]
         turn = agent.turn
         if turn is not None:
-            trail = trail_of(agent.work)
+            trail = trail_of((w.action, w.outcome) for w in agent.work)
             turn = replace(
                 turn,
                 nudges=0 if agent.work else turn.nudges + 1,
-                trail=(*turn.trail[-11:], trail),
+                trail=(*turn.trail[1 - REMEMBERED :], trail),
                 warned=trail if body.notices and trail else turn.warned,
             )
         return _put(state, agent, reply=None, work=(), turn=turn, **_add(agent, body.messages))

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from textor import events as e
 from textor.actions import Outcome
+from textor.errors import TextorError
 from textor.kernel import budget, summary
 from textor.kernel.decide import Step
 from textor.kernel.services import Services
-from textor.kernel.state import AgentState, Owed, State, Work, trail_of
+from textor.kernel.state import AgentState, Owed, State, Work
+from textor.loops import repeated, trail_of
 from textor.messages import Message, Text, ToolResult, Usage, said
 from textor.values import MEDIA, Value, head, merge_labels, named, references, text_value
 
@@ -62,10 +64,16 @@ class Now:
         if agent.turn and agent.turn.unsummarised >= summary.MOST_FAILURES:
             return [self._limit(agent, "context")]
         status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
-        reserved = budget.reserve(self.state, agent, status, None)
-        if reserved is None:
-            return [self._limit(agent, "tokens")]
+        reserved = budget.reserve(self.state, agent, status, self._price(agent))
+        if isinstance(reserved, str):
+            return [self._limit(agent, reserved)]
         return [e.GenerationStarted(agent.id, agent.iterations + 1, agent.model, status, reserved)]
+
+    def _price(self, agent: AgentState) -> budget.Price:
+        try:
+            return self.services.model(agent.model).price
+        except TextorError:  # told when it is asked
+            return lambda input, output: None
 
     def _code(self, agent: AgentState) -> list[Value]:
         """The variables that the messages make in this agent's dialect."""
@@ -114,8 +122,11 @@ class Now:
         return [e.ActionStarted(agent.id, work.action.id, cancellable)]
 
     def _settle(self, agent: AgentState) -> list[e.Body]:
+        stopped = agent.level in ("stop", "kill") or (agent.turn is not None and agent.turn.expired)
         return [
-            self._finished(agent, work, self.unfinished(work)) for work in agent.work if work.outcome is None
+            self._finished(agent, work, self.unfinished(work))
+            for work in agent.work
+            if work.outcome is None and (stopped or work.given_up)
         ]
 
     def unfinished(self, work: Work) -> Outcome:
@@ -143,7 +154,7 @@ class Now:
             kept.append(e.VariableSet(agent.id, "last", last))
         lines = [f"[kept as ${value.name}: {head(value)}]" for value in known]
         notices = list(agent.reply.faults)
-        if ending is None and (loop := self._loop(agent)):
+        if ending is None and (loop := repeated((*agent.turn.trail, trail_of(pairs)))):
             if agent.turn.warned:
                 ending = self._limit(agent, "loop")
             else:
@@ -173,18 +184,6 @@ class Now:
         values = tuple(v for w in works if w.outcome for v in w.outcome.values)
         labels = merge_labels(agent.turn.labels if agent.turn else (), *(v.labels for v in values))
         return e.TurnEnded(agent.id, "replied", text, values=values, labels=labels)
-
-    def _loop(self, agent: AgentState) -> str:
-        """Told when this iteration repeats: the same three times, or two in alternation."""
-        assert agent.turn is not None
-        trail = (*agent.turn.trail, trail_of(agent.work))
-        if len(trail) >= 3 and trail[-1] == trail[-2] == trail[-3]:
-            times = "three times"
-        elif len(trail) >= 6 and trail[-6:-4] == trail[-4:-2] == trail[-2:]:
-            times = "three times in alternation"
-        else:
-            return ""
-        return f"You have done exactly this {times} with the same outcome. Do something else, or answer."
 
     def _conclude(self, agent: AgentState) -> list[e.Body]:
         reply, turn = agent.reply, agent.turn

@@ -6,8 +6,8 @@ failed, and after two the turn ends with that reason.
 
 from __future__ import annotations
 
-from textor.kernel.state import AgentState, message_size
-from textor.messages import Context, Message, said
+from textor.kernel.state import AgentState
+from textor.messages import Context, Message, message_size, said
 
 MOST_FAILURES = 2
 REQUEST = (
