@@ -41,6 +41,7 @@ from textor.machine_state import MachineState
 from textor.models.port import Model
 from textor.monitor import Monitor
 from textor.policy import Gate, Labelling
+from textor.policy.rules import AREA as RULES
 from textor.scope import Scope
 from textor.secrets import KNOWN, Masking, from_environment
 from textor.select_llm import select_provider
@@ -411,7 +412,7 @@ async def make_services(
     finder = Finder(registry, others, lru_cache(1)(lambda: embedder_of(config)))
     monitor = monitor_of(providers) or Monitor()
     layouts = Layouts(parts_of(monitor), lambda id: models(id).window)
-    kept = MachineState(journal)
+    kept = MachineState(journal, {RULES})
     await kept.read()
     kept.follow()
     gate = Gate(config.gate.rules, lambda: kept.stored, guarded(config))

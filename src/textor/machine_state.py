@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from textor.errors import JournalError
 from textor.events import Event, Stored
@@ -11,9 +12,11 @@ from textor.values import Json
 
 
 class MachineState:
-    """What is stored, by (area, key). `read` brings it up to now, `follow` keeps it there."""
+    """What is stored, by (area, key). `read` brings it up to now, `follow` keeps it there. `areas`
+    are those that are taken in, by default all; apps alone may store thousands of things."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, areas: Collection[str] = ()) -> None:
+        self._areas = areas
         self.stored: dict[tuple[str, str], Json] = {}
         self._journal = journal
         self._seq = 0
@@ -37,7 +40,7 @@ class MachineState:
             return
         self._seq = event.seq
         body = event.body
-        if not isinstance(body, Stored):
+        if not isinstance(body, Stored) or (self._areas and body.area not in self._areas):
             return
         if body.value is None:
             self.stored.pop((body.area, body.key), None)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,7 @@ def fill(book: Book, forms: Sequence[dict[str, Any]], examples: Sequence[dict[st
 
 
 async def register(apps: AppsProvider, forms: Sequence[dict[str, Any]]) -> None:
-    for form in forms:
-        read = read_form(form)
-        await apps.store.write(lambda read=read: apps.book.register(read))
+    await apps.store.write(*(partial(apps.book.register, read_form(form)) for form in forms))
 
 
 class Desk:

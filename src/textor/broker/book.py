@@ -119,6 +119,10 @@ class Book:
 
     def __init__(self) -> None:
         self.reserved: Callable[[], Collection[str]] = frozenset
+        self.clear()
+
+    def clear(self) -> None:
+        """Know nothing, as before the first event."""
         self.apps: dict[str, App] = {}
         self.examples: dict[str, ExampleForm] = {}
         self.profiles: dict[str, Profile] = {}

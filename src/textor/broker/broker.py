@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from textor.broker.book import Conflict
 from textor.broker.compiler import Compiler
+from textor.broker.forms import ExampleForm, Form
 from textor.broker.plans import Make, Plans
 from textor.broker.provider import AppsProvider
 from textor.broker.waiting import Waiting, events_of
@@ -36,21 +38,22 @@ class Broker:
 
     async def decide(self, name: str, allow: bool) -> int:
         """A person's answer about what waits of a class; returns how much was registered. Raises
-        `UseError` when nothing waits or something of it cannot be: then nothing counts but what came
-        before it."""
+        `UseError` when nothing waits, `Conflict` when something of it cannot be: then none of it is."""
         forms = self.waiting.get(name)
         if not allow:
             self.waiting.drop(name)
             return 0
-        for form in forms:
-            try:
-                await self.apps.store.write(lambda form=form: events_of(self.apps.book, form))  # type: ignore[misc]
-            except Conflict:
-                raise
-            except UseError as error:
-                raise Conflict(error.message, error.hint) from None
+        try:
+            await self.register(forms)
+        except UseError as error:
+            raise Conflict(error.message, error.hint) from None
         self.waiting.drop(name)
         return len(forms)
+
+    async def register(self, forms: Sequence[Form | ExampleForm]) -> None:
+        """Registrations in their order, all of them or none."""
+        book = self.apps.book
+        await self.apps.store.write(*(partial(events_of, book, form) for form in forms))
 
     async def close(self) -> None:
         await self.plans.close()

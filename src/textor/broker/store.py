@@ -27,6 +27,7 @@ class Store:
         self._seq = 0
         self._following: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
+        self._made = False  #: the session of the machine exists
         self.version = 0  #: grows with every event that was taken in
 
     async def load(self) -> None:
@@ -49,27 +50,50 @@ class Store:
         self.version += 1
         return self.book.apply(body)
 
-    async def write(self, decide: Callable[[], Sequence[Stored]]) -> None:
-        """Append what `decide` finds right, with everything known that was appended before.
+    async def write(self, *decisions: Callable[[], Sequence[Stored]]) -> None:
+        """Append what each of `decisions` finds right, all or nothing.
 
-        Raises what `decide` raises; then nothing is written.
+        Each sees everything that was appended before, by whatever process, and what those before
+        it decided. Raises what they raise; then nothing is written.
         """
         async with self._lock:
             await self._load()
-            events = [Event(body, new_id(), time.time()) for body in decide()]
-            if events:
-                await self._append(events)
-                await self._load()
+            events: list[Event] = []
+            try:
+                for number, decide in enumerate(decisions, 1):
+                    bodies = decide()
+                    if number < len(decisions):
+                        for body in bodies:
+                            self.book.apply(body)
+                    events += [Event(body, new_id(), time.time()) for body in bodies]
+                appended = await self._append(events) if events else []
+            except BaseException:
+                if len(decisions) > 1:  # the book is ahead of the journal, which is the truth
+                    self.book.clear()
+                    self._seq = 0
+                    await self._load()
+                raise
+            await self._take_all(appended)
 
-    async def _append(self, events: list[Event]) -> None:
-        if await self._journal.session(MACHINE) is None:
+    async def _append(self, events: list[Event]) -> list[Event]:
+        if not self._made and await self._journal.session(MACHINE) is None:
             try:
                 await self._journal.create(MACHINE, events)
-                return
+                return []  # they are read
             except JournalError:  # another process made it in the same moment
                 if await self._journal.session(MACHINE) is None:
                     raise
-        await self._journal.append(MACHINE, events, epoch=None)
+        self._made = True
+        return await self._journal.append(MACHINE, events, epoch=None)
+
+    async def _take_all(self, appended: list[Event]) -> None:
+        """Take in what was appended; from the journal where others appended in between."""
+        if not appended or appended[0].seq != self._seq + 1:
+            await self._load()
+            return
+        touched = [self._take(event) for event in appended]
+        if any(touched) and self.changed is not None:
+            await self.changed()
 
     def follow(self) -> None:
         """Take in from now on what other processes append."""

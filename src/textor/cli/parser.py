@@ -16,7 +16,22 @@ configuration file in which a bigger model can be named. Each command has its ow
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Read the arguments; ends the program with 2 and a sentence when they are wrong."""
-    from textor.cli import agents, chat, config, doctor, match, models, modules, rules, run, serve, sessions
+    from textor.cli import (
+        agents,
+        apps,
+        chat,
+        config,
+        doctor,
+        iterations,
+        match,
+        models,
+        modules,
+        plan,
+        rules,
+        run,
+        serve,
+        sessions,
+    )
     from textor.cli import parse as parse_command
 
     parser = argparse.ArgumentParser(
@@ -27,7 +42,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"textor {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    first = (run, chat, serve, sessions, models, agents, modules, rules, config)
+    first = (run, chat, plan, serve, sessions, iterations, models, agents, modules, apps, rules, config)
     for module in (*first, parse_command, match, doctor):
         module.add(commands)
     return parser.parse_args(match.arranged(argv))
@@ -40,6 +55,9 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workspace", metavar="FOLDER", help="the folder to work in (default: this one)")
     parser.add_argument(
         "--yes", action="store_true", help="do not ask before writing files and running programs"
+    )
+    parser.add_argument(
+        "--review", action="store_true", help="each reply waits for you before anything of it runs"
     )
 
 

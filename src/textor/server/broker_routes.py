@@ -30,7 +30,6 @@ from starlette.routing import Route
 from textor.broker.book import Conflict
 from textor.broker.forms import ExampleForm, Form, read_example, read_form
 from textor.broker.view import app_json, document_example, document_form, instance_json, profiles_json
-from textor.broker.waiting import events_of
 from textor.errors import CapabilityError, ModelError, UseError
 from textor.events import Stored
 from textor.guard import bearer, holds_token
@@ -111,9 +110,7 @@ class Registering:
                 broker.waiting.add(form)
             return unknown_caller(WAITS)
         try:
-            # One after the other: the LAUNCH at the head of a list is what the rest stands on.
-            for form in forms:
-                await broker.apps.store.write(lambda form=form: events_of(broker.apps.book, form))  # type: ignore[misc]
+            await broker.register(forms)
         except Conflict as error:
             raise Refused(409, str(error)) from None
         return as_json({"registered": len(forms)})
