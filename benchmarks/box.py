@@ -21,7 +21,7 @@ from textor.capabilities.files import LIST, READ, SEARCH, WRITE
 from textor.definitions import BOX, load_definition
 from textor.dialects.plan import Plan
 from textor.dialects.port import ActionRead
-from textor.layouts import layout_of
+from textor.layouts import Layouts
 from textor.messages import Context, Message, TextChunk, Usage, UsageChunk, said
 from textor.models.box import BoxModel
 
@@ -65,7 +65,7 @@ def right(text: str, wanted: dict[str, Any]) -> bool:
 async def measure(model: BoxModel, part: str, held: bool, taught: bool, verbose: bool) -> str:
     """One row: right requests, in all and by capability, tokens read and seconds for a request."""
     definition = load_definition("starter", (BOX,))
-    prefix = layout_of(definition.layout).prefix(definition, Plan(), offered())
+    prefix = Layouts()(definition.layout).prefix(definition, Plan(), offered())
     prefix = prefix if taught else prefix[:1]
     rows = [json.loads(line) for line in (DATA / f"starter_requests_{part}.jsonl").read_text().splitlines()]
     await replied(model, prefix, "hello", held)  # reads the prefix into the cache

@@ -12,7 +12,7 @@ from textor.capabilities.files import LIST, READ, SEARCH, WRITE
 from textor.definitions import BOX, load_definition
 from textor.dialects.plan import Plan
 from textor.dialects.port import ActionRead, ParseEvent
-from textor.layouts import layout_of
+from textor.layouts import Layouts
 from textor.messages import Context, TextChunk, UsageChunk, said
 from textor.models import box_fetch
 from textor.models.box import BoxModel
@@ -47,7 +47,7 @@ def test_what_a_newcomer_tries_first_and_what_breaks_grammars() -> None:
     box_fetch.fetch()
     definition = load_definition("starter", (BOX,))
     capabilities = [OFFERED[name] for name in definition.capabilities]
-    prefix = layout_of(definition.layout).prefix(definition, Plan(), capabilities)
+    prefix = Layouts()(definition.layout).prefix(definition, Plan(), capabilities)
     model = BoxModel()
 
     async def asked(request: str) -> tuple[list[tuple[str, dict[str, Json]]], int]:
