@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 
 from textor.errors import Fenced, JournalError
+from textor.hosts.folds import Folds
 from textor.journal.port import MACHINE
 from textor.kernel.runner import Runner
 from textor.kernel.services import Services
@@ -32,6 +33,7 @@ class LocalHost:
         self._active: dict[str, asyncio.Task[None]] = {}
         self._runners: dict[str, Runner] = {}
         self._states: OrderedDict[str, State] = OrderedDict()
+        self._folds = Folds(services.journal)
         self._epochs: dict[str, int] = {}
         self._again: set[str] = set()
         self._watcher: asyncio.Task[None] | None = None
@@ -95,7 +97,8 @@ class LocalHost:
         if session not in self._epochs:
             self._epochs[session] = await journal.claim(session)
         epoch = self._epochs[session]
-        runner = Runner(session, self.services, self._states.get(session, State()), epoch)
+        state = self._states.get(session) or await self._folds.state(session)
+        runner = Runner(session, self.services, state, epoch)
         self._runners[session] = runner
         try:
             await runner.run()
@@ -104,6 +107,7 @@ class LocalHost:
             self._states.move_to_end(session)
             if len(self._states) > KEPT:  # an idle session costs nothing; it is folded again when it wakes
                 self._states.popitem(last=False)
+        await self._folds.keep(session, runner.state)
         if not await journal.set_status(session, "idle", epoch=epoch, head=runner.state.seq):
             self._again.add(session)
 
