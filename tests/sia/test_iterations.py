@@ -175,7 +175,7 @@ def test_storage_grows_with_what_was_said_and_not_with_its_square(tmp_path: Path
 
     for layout in ("stable", "regenerated"):
         small, big = (asyncio.run(size(layout, count)) for count in (100, 300))
-        assert big < 3.5 * small
+        assert big < 5 * small  # three times as many; their square would be nine times
         assert big < 300 * 50_000
 
 

@@ -1,0 +1,249 @@
+"""The supervisor: one version of Textor runs; another takes its place only when its trial passes.
+
+The old version is ended when all sessions rest, with a signal that leaves it no time: containers
+stay and are taken up by the next one, as after a crash, and nothing was under way. A new version is
+watched for a minute; one that ends, does not come up or stops answering is replaced by the old one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from textor.errors import TextorError, UseError
+from textor.supervisor.handover import Handover
+from textor.versions import INSTALLED, Version, Versions
+
+#: Seconds that a version is watched after it took over; in which it must come up; for which it may
+#: be silent; that sessions are given to come to rest; and between two looks.
+PROBATION = 60.0
+COME_UP = 30.0
+SILENT = 5.0
+REST = 60.0
+TICK = 0.5
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[object]]
+Health = Callable[[], Awaitable[bool]]
+Try = Callable[[Path, Path], Awaitable[list[str]]]
+
+
+class Supervisor:
+    """Runs `textor ARGV` in the version that the ledger names, and changes it when asked.
+
+    `health` says whether the running version answers; `try_` runs the trial of an interpreter on a
+    copy of the state. `clock` and `sleep` are those of the looks and of probation.
+    """
+
+    def __init__(
+        self,
+        versions: Versions,
+        argv: Sequence[str],
+        health: Health,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        try_: Try | None = None,
+        handover: Handover | None = None,
+    ) -> None:
+        self.versions = versions
+        self._argv = argv
+        self._health = health
+        self._clock = clock
+        self._sleep = sleep
+        self._try = try_ or tried
+        self._handover = handover or Handover(versions.data)
+        self._process: asyncio.subprocess.Process | None = None
+        self.running = INSTALLED
+
+    async def run(self) -> None:
+        """Keep the current version running, and change it when somebody asks, until cancelled."""
+        try:
+            await self.start(self.versions.read().current)
+            pause = 1.0
+            while True:
+                await self._sleep(TICK)
+                wanted = self.versions.read().wanted
+                if wanted is not None:
+                    await self.change(wanted)
+                elif not self.alive:
+                    self.versions.say(f"{_name(self.running)} ended; it is started again in {pause:g} s.")
+                    await self._sleep(pause)
+                    pause = min(pause * 2, 60)
+                    await self.start(self.running)
+                elif await self._health():
+                    pause = 1.0
+        finally:
+            await self.stop(signal.SIGTERM)
+
+    # -- a change --------------------------------------------------------------------------
+
+    async def change(self, tag: str) -> bool:
+        """Try a tag and put it in the place of the running version; whether it stayed there."""
+        with self.versions.change() as fields:
+            fields["wanted"] = None
+        before = self.running
+        if tag == before:
+            return True
+        if tag != INSTALLED and not await self._passes(tag):
+            return False
+        if not await self._handover.pause(REST):
+            await self._handover.resume()
+            self.versions.say(f"{_name(tag)} does not take over: sessions did not come to rest.")
+            return False
+        await self.stop(signal.SIGKILL)
+        await self.start(tag)
+        why = await self._watch()
+        if not why:
+            with self.versions.change() as fields:
+                fields.update(current=tag, previous=before)
+            self.versions.say(f"{_name(tag)} is in use.")
+            return True
+        await self._back(before, tag, why)
+        return False
+
+    async def _passes(self, tag: str) -> bool:
+        """Build a tag and try it on a copy of the state, beside the running version."""
+        try:
+            version = await asyncio.to_thread(self.versions.build, tag)
+        except UseError as error:
+            self.versions.say(f"{tag} cannot be built: {error}")
+            return False
+        copy = self.versions.folder / "trial-state"
+        await asyncio.to_thread(self.versions.copy_state, copy)
+        faults = await self._try(self.versions.python(tag), copy)
+        state = "failed" if faults else "passed"
+        self.versions.note(msgspec.structs.replace(version, state=state, why=" ".join(faults)))
+        if faults:
+            self.versions.say(f"{tag} failed its trial: {faults[0]}")
+        return not faults
+
+    async def _watch(self) -> str:
+        """Watch a version that took over; why it must go, "" when it may stay. Its sessions go on
+        as soon as it answers."""
+        began = heard = self._clock()
+        up = False
+        while self._clock() - began < PROBATION:
+            if not self.alive:
+                assert self._process is not None
+                return f"it ended with {self._process.returncode}"
+            if await self._health():
+                heard = self._clock()
+                if not up:
+                    up = True
+                    await self._handover.resume()
+            elif not up and self._clock() - began > COME_UP:
+                return f"it did not come up within {COME_UP:g} s"
+            elif up and self._clock() - heard > SILENT:
+                return f"it stopped answering for {SILENT:g} s"
+            await self._sleep(TICK)
+        return ""
+
+    async def _back(self, before: str, tag: str, why: str) -> None:
+        """The old version takes its place again; sessions go on where they rested."""
+        await self.stop(signal.SIGKILL)
+        known = self.versions.read().versions.get(tag)
+        if known is not None:
+            self.versions.note(msgspec.structs.replace(known, state="failed", why=f"in use {why}"))
+        self.versions.say(f"{_name(tag)} was taken back: {why}.")
+        await self.start(before)
+        await self._handover.resume()
+
+    # -- the process -----------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self, tag: str) -> None:
+        """Start a version; the installed one where its build is gone."""
+        python = self.versions.python(tag) if tag in self.versions.read().versions else Path(sys.executable)
+        env = {**os.environ, "TEXTOR_SUPERVISED": "1"}
+        env.pop("TEXTOR_VERSION", None)
+        if tag != INSTALLED:
+            env["TEXTOR_VERSION"] = tag
+        self._process = await asyncio.create_subprocess_exec(
+            str(python), "-m", "textor", *self._argv, env=env, stdin=asyncio.subprocess.DEVNULL
+        )
+        self.running = tag
+
+    async def stop(self, how: signal.Signals) -> None:
+        """End the running version, for certain."""
+        process = self._process
+        if process is None:
+            return
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(how)
+            try:
+                await asyncio.wait_for(process.wait(), 15)
+            except TimeoutError:
+                process.kill()
+        await process.wait()
+
+
+async def tried(python: Path, state: Path) -> list[str]:
+    """The trial in a process of its own, with this program's code."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "textor.supervisor.trial", str(python), "--state", str(state),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        out, _ = await process.communicate()
+        told = json.loads(out)
+        return [str(fault) for fault in told["faults"]]
+    except (ValueError, KeyError, TypeError):
+        return ["the trial itself did not come to an end"]
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+async def try_version(versions: Versions, tag: str) -> Version:
+    """Build a tag and try it beside whatever runs; the result is kept in the ledger."""
+    version = await asyncio.to_thread(versions.build, tag)
+    copy = versions.folder / f"trial-state-{os.getpid()}"
+    try:
+        await asyncio.to_thread(versions.copy_state, copy)
+        faults = await tried(versions.python(tag), copy)
+    finally:
+        import shutil
+
+        shutil.rmtree(copy, ignore_errors=True)
+    version = msgspec.structs.replace(version, state="failed" if faults else "passed", why=" ".join(faults))
+    versions.note(version)
+    return version
+
+
+def answers(url: str) -> Health:
+    """The health of a server: it answers at `url` with anything but a fault of its own."""
+
+    async def health() -> bool:
+        import urllib.error
+        import urllib.request
+
+        def ask() -> bool:
+            try:
+                with urllib.request.urlopen(url, timeout=2) as reply:
+                    return bool(reply.status < 500)
+            except urllib.error.HTTPError as error:
+                return error.code < 500
+            except (OSError, TextorError, ValueError):
+                return False
+
+        return await asyncio.to_thread(ask)
+
+    return health
+
+
+def _name(tag: str) -> str:
+    return tag or "the installed version"

@@ -1,0 +1,228 @@
+"""The versions on this machine: what is built, what became of its trial, which one is in use."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import site
+import sqlite3
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+import textor
+from textor.errors import UseError
+from textor.journal.lock import FileLock
+
+State = Literal["built", "passed", "failed"]
+_TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")
+#: The version that was installed, whatever it is.
+INSTALLED = ""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A version that was built. `why` says why its trial or its use failed."""
+
+    tag: str
+    commit: str
+    state: State = "built"
+    why: str = ""
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """What the supervisor knows. `current` and `previous` are tags, "" the installed version;
+    `wanted` is a tag that somebody asked for and that was not looked at yet."""
+
+    current: str = INSTALLED
+    previous: str = INSTALLED
+    wanted: str | None = None
+    versions: dict[str, Version] = {}
+    log: tuple[str, ...] = ()
+
+
+class Versions:
+    """The folder `versions` of the data folder, and the repository that tags come from."""
+
+    def __init__(self, data: Path, repository: Path | None = None) -> None:
+        self.data = data
+        self.folder = data / "versions"
+        self._repository = repository
+
+    @property
+    def repository(self) -> Path:
+        """Raises `UseError` when there is none."""
+        found = self._repository or repository()
+        if found is None:
+            raise UseError(
+                "There is no repository of Textor's source.", "Set TEXTOR_REPOSITORY to a checkout of it."
+            )
+        return found
+
+    # -- the ledger ------------------------------------------------------------------------
+
+    def read(self) -> Ledger:
+        try:
+            return msgspec.json.decode((self.folder / "ledger.json").read_bytes(), type=Ledger)
+        except FileNotFoundError:
+            return Ledger()
+        except (OSError, msgspec.DecodeError) as error:
+            raise UseError(f"{self.folder / 'ledger.json'} cannot be read: {error}.") from None
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[dict[str, object]]:
+        """Fields of the ledger to be changed: put them into the mapping that is given."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = FileLock(self.folder / "lock")
+        if not lock.take(10):
+            raise UseError("The versions are being changed by another process.", "Try again.")
+        try:
+            fields: dict[str, object] = {}
+            ledger = self.read()
+            yield fields
+            draft = self.folder / "ledger.draft"
+            draft.write_bytes(
+                msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(ledger, **fields)))
+            )
+            draft.replace(self.folder / "ledger.json")
+        finally:
+            lock.close()
+
+    def note(self, version: Version) -> None:
+        """Keep what is known of a version."""
+        known = self.read().versions
+        with self.change() as fields:
+            fields["versions"] = {**known, version.tag: version}
+
+    def say(self, sentence: str) -> None:
+        """A line of the supervisor's log, the last hundred of which are kept."""
+        log = self.read().log
+        with self.change() as fields:
+            fields["log"] = (*log[-99:], sentence)
+
+    # -- building --------------------------------------------------------------------------
+
+    def tags(self) -> list[str]:
+        """The tags of the repository, the newest first."""
+        told = self._git("for-each-ref", "--sort=-creatordate", "--format=%(refname:short)", "refs/tags")
+        return told.decode().split()
+
+    def commit(self, tag: str) -> str:
+        """The commit of a tag. Raises `UseError` with the known tags."""
+        if _TAG.match(tag) and ".." not in tag:
+            with contextlib.suppress(UseError):
+                return (
+                    self._git("rev-parse", "--verify", "--quiet", f"refs/tags/{tag}^{{commit}}")
+                    .decode()
+                    .strip()
+                )
+        raise UseError(f"There is no tag {tag!r:.100}.", f"Tags: {', '.join(self.tags()[:10]) or 'none'}.")
+
+    def python(self, tag: str) -> Path:
+        """The interpreter that runs a version."""
+        if tag == INSTALLED:
+            return Path(sys.executable)
+        return self._home(self.read().versions[tag].commit) / "venv" / "bin" / "python"
+
+    def build(self, tag: str) -> Version:
+        """Build a tag, unless it is: its source, and an environment that runs it.
+
+        Where it needs the packages that this version needs, it borrows ours; else they are
+        installed. Raises `UseError` with the end of what the installer said.
+        """
+        commit = self.commit(tag)
+        known = self.read().versions.get(tag)
+        home = self._home(commit)
+        if known is not None and known.commit == commit and (home / "done").exists():
+            return known
+        shutil.rmtree(home, ignore_errors=True)
+        source = home / "source"
+        source.mkdir(parents=True)
+        with tarfile.open(fileobj=io.BytesIO(self._git("archive", "--format=tar", commit))) as archive:
+            archive.extractall(source, filter="data")
+        if not (source / "src" / "textor").is_dir():
+            raise UseError(f"The tag {tag} holds no src/textor.")
+        self._environment(home / "venv", source)
+        (home / "done").touch()
+        version = Version(tag, commit)
+        self.note(version)
+        return version
+
+    def _home(self, commit: str) -> Path:
+        return self.folder / "builds" / commit[:16]
+
+    def _environment(self, place: Path, source: Path) -> None:
+        same = needs(source) == needs(self._ours())
+        made = [sys.executable, "-m", "venv", "--clear", *(["--without-pip"] if same else []), str(place)]
+        _run(made, "The environment cannot be made")
+        packages = Path(_packages_of(place))
+        if same:
+            paths = [str(source / "src"), *site.getsitepackages(), sysconfig.get_paths()["purelib"]]
+            (packages / "textor-source.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
+        else:
+            install = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", str(source)]
+            _run(install, "Its packages cannot be installed")
+
+    def _ours(self) -> Path:
+        """The source of the version that runs this, for what it needs."""
+        return Path(textor.__file__).parent.parent.parent
+
+    def _git(self, *arguments: str) -> bytes:
+        return _run(["git", "-C", str(self.repository), *arguments], "git failed")
+
+    # -- the state -------------------------------------------------------------------------
+
+    def copy_state(self, to: Path) -> None:
+        """A copy of all that a version reads and writes, taken while another one runs."""
+        shutil.rmtree(to, ignore_errors=True)
+        to.mkdir(parents=True, mode=0o700)
+        journal = self.data / "journal.db"
+        if journal.exists():
+            with (
+                contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as ours,
+                contextlib.closing(sqlite3.connect(to / journal.name)) as theirs,
+            ):
+                ours.backup(theirs)
+        blobs = self.data / f"{journal.name}-blobs"
+        if blobs.is_dir():
+            shutil.copytree(blobs, to / blobs.name)
+
+
+def repository() -> Path | None:
+    """The checkout of Textor's source: TEXTOR_REPOSITORY, else where this program lies in one."""
+    if named := os.environ.get("TEXTOR_REPOSITORY"):
+        return Path(named)
+    place = Path(textor.__file__).resolve().parent.parent.parent
+    return place if (place / ".git").exists() else None
+
+
+def needs(source: Path) -> tuple[str, ...] | None:
+    """The packages that a source tree asks for; None where it does not say."""
+    try:
+        project = tomllib.loads((source / "pyproject.toml").read_text("utf-8"))
+        return tuple(sorted(project["project"]["dependencies"]))
+    except (OSError, tomllib.TOMLDecodeError, KeyError):
+        return None
+
+
+def _packages_of(place: Path) -> str:
+    """The folder of packages of an environment, as Python computes it."""
+    variables = {"base": str(place), "platbase": str(place)}
+    return sysconfig.get_path("purelib", "venv", variables)
+
+
+def _run(command: list[str], what: str) -> bytes:
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UseError(f"{what}: {' '.join(told[-3:]) or f'exit status {done.returncode}'}")
+    return done.stdout
