@@ -1,5 +1,7 @@
-# Textor in an image. BASE is any Debian with Python 3.11 or newer and python3-venv, such as python:3.12-slim:
+# Textor in an image. BASE is any Debian with Python 3.11 or newer, such as python:3.12-slim:
 #   docker build --build-arg BASE=python:3.12-slim -t textor .
+# Where no package registry can be reached while building, or BASE has no pip, put wheels into wheels/
+# before (for the Python of BASE; scripts/image.sh does that):  pip wheel -w wheels . pip
 # One image, three uses; the data folder is the volume /data, the workspace /work:
 #   docker run -i  -v textor:/data -v "$PWD:/work" textor run --stdio
 #   docker run     -v textor:/data -v "$PWD:/work" textor train …
@@ -8,7 +10,13 @@ ARG BASE
 FROM ${BASE} AS build
 COPY pyproject.toml README.md /source/
 COPY src /source/src
-RUN python3 -m venv /opt/textor && /opt/textor/bin/pip install --no-cache-dir /source
+COPY README.md wheel[s] /wheels/
+RUN if ls /wheels/textor-*.whl >/dev/null 2>&1; then \
+        python3 -m venv --without-pip /opt/textor && \
+        /opt/textor/bin/python "$(ls /wheels/pip-*.whl)/pip" install --no-cache-dir --no-index --find-links /wheels textor; \
+    else \
+        python3 -m venv /opt/textor && /opt/textor/bin/pip install --no-cache-dir /source; \
+    fi
 
 FROM ${BASE}
 COPY --from=build /opt/textor /opt/textor
