@@ -8,12 +8,15 @@ compiled by their words alone.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from textor.actions import Catalogue
 from textor.dialects.matching import Compiled, Matcher
+from textor.dialects.matching.index import Indexes
 from textor.embedding import Embedder
 from textor.errors import TextorError
 
@@ -29,8 +32,9 @@ class Compiler:
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         self.embedder = embedder
-        self._meaning = Matcher(embedder) if embedder is not None else None
-        self._words = Matcher()
+        views = Indexes()
+        self._meaning = Matcher(embedder, indexes=views) if embedder is not None else None
+        self._words = Matcher(indexes=views)
         self._embedded: dict[int, object] = {}  #: capabilities that have vectors, by identity
         self._preparing: threading.Thread | None = None
 
@@ -44,8 +48,9 @@ class Compiler:
             return self._words.compile_now(lines, catalogue)
         new = sum(id(each) not in self._embedded for each in catalogue)
         if new > AT_ONCE:
+            compiled = self._words.compile_now(lines, catalogue)
             self.prepare(catalogue)
-            return self._words.compile_now(lines, catalogue)
+            return compiled
         try:
             compiled = self._meaning.compile_now(lines, catalogue)
         except TextorError as error:
@@ -64,13 +69,14 @@ class Compiler:
 
     def _prepare(self, catalogue: Catalogue) -> None:
         assert self._meaning is not None
+        self._words.compile_now([_ANY], catalogue)  # makes the views, which both use
         try:
             self._meaning.compile_now([_ANY], catalogue)
         except TextorError as error:
             self._without(error)
         else:
             self._note(catalogue)
-            self._words = Matcher()  # its views are no longer needed
+            _give_back()
 
     def _note(self, catalogue: Catalogue) -> None:
         # The objects are kept beside their numbers, so that no other is given the same.
@@ -80,3 +86,10 @@ class Compiler:
         log.warning("lines are compiled by their words alone: %s", error)
         self._meaning = None
         return self._words
+
+
+def _give_back() -> None:
+    """Hand what the embedding of thousands of texts left free back to the system, where glibc can:
+    it would keep twice the size of the vectors for ever."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -87,7 +87,8 @@ class Matcher:
     """Compiles lines against catalogues, and keeps what it has learnt of their capabilities.
 
     `calibration` None: the one that comes with Textor for this embedder, if any. `mode` "aie" is
-    the article's rule, which knows no contradiction. May be used from several threads.
+    the article's rule, which knows no contradiction. `indexes` may be another matcher's, so that
+    views are kept once. May be used from several threads.
     """
 
     def __init__(
@@ -95,10 +96,11 @@ class Matcher:
         embedder: Embedder | None = None,
         calibration: Calibration | None = None,
         mode: Mode = "meaning",
+        indexes: Indexes | None = None,
     ) -> None:
         self._embedder = embedder
         self._mode = mode
-        self._indexes = Indexes()
+        self._indexes = indexes or Indexes()
         self._lock = threading.Lock()
         self.model_id = embedder.model_id if embedder else LEXICAL
         self.calibration = calibration or CALIBRATIONS.get(self.model_id)

@@ -1,0 +1,126 @@
+"""`textor apps` and `textor plan`: installing, starting, and driving apps from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from .conftest import Program
+from .screen import Screen
+
+Scripted = Callable[..., Any]
+
+PLAN = "start drawing application\nadd text to drawing at [X=10, Y=20, Text=hello]\nplease paint it all red"
+WELL = "start drawing application\nadd text to drawing at [X=10, Y=20, Text=hello]"
+
+
+@pytest.fixture
+def drawing(textor: Program) -> Iterator[Program]:
+    """With the drawing app installed; its windows are ended with the test."""
+    textor.configure("[server]\nport = 0\n")
+    done = textor("apps", "install", "drawing")
+    assert (done.returncode, "capabilities and" in done.stdout) == (0, True), done.stderr
+    yield textor
+    while textor("apps", "stop", "drawing").returncode == 0:
+        pass
+
+
+def test_apps_are_installed_shown_started_and_forgotten(drawing: Program) -> None:
+    listed = drawing("apps").stdout
+    assert re.search(r"^drawing +\d+ +- +\S*python\S* -m textor.apps.drawing$", listed, re.MULTILINE)
+    shown = drawing("apps", "show", "drawing").stdout
+    assert "start drawing application" in shown and "example: " in shown
+    started = drawing("apps", "start", "drawing").stdout
+    found = re.fullmatch(r"drawing runs at http://127\.0\.0\.1:(\d+)/ \((drawing-\w+)\)\n", started)
+    assert found
+    assert f"{found[2]} (port {found[1]})" in drawing("apps").stdout  # another process finds it again
+    assert drawing("apps", "stop", found[2]).stdout == f"{found[2]} has ended.\n"
+    again = drawing("apps", "stop", "drawing")
+    assert (again.returncode, again.stderr) == (
+        2,
+        "textor: drawing is not running. `textor apps` shows what is.\n",
+    )
+    assert "is forgotten" in drawing("apps", "remove", "drawing").stdout
+    assert drawing("apps").stdout == "No apps. In the box: email, chart, calendar, drawing.\n"
+
+
+def test_wrong_names_are_told(drawing: Program) -> None:
+    for args, told in (
+        (("show", "drawin"), 'There is no app "drawin". Did you mean drawing?'),
+        (("install", "paint"), "No app 'paint' is in the box."),
+        (("profile", "work"), 'There is no profile "work".'),
+        (("approve", "x"), "No Textor answers at"),
+    ):
+        done = drawing("apps", *args)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_profiles_on_the_command_line(drawing: Program) -> None:
+    assert drawing("apps", "profile").stdout == "No profiles: all apps are offered. --apps makes one.\n"
+    assert drawing("apps", "profile", "art", "--apps", "drawing").stdout == "Plans use art now.\n"
+    assert drawing("apps", "profile").stdout == "* art: drawing\n"
+    assert drawing("apps", "profile", "-").stdout == "Plans use all apps now.\n"
+    assert drawing("apps", "profile", "art", "--remove").stdout == "art is forgotten.\n"
+
+
+def test_without_a_terminal_a_plan_is_printed_and_yes_runs_it(drawing: Program, scripted: Scripted) -> None:
+    with scripted([WELL, WELL]):
+        done = drawing("plan", "write hello")
+        assert done.returncode == 0
+        assert re.search(r"^1\.  =  start drawing application +-> drawing\.start$", done.stdout, re.MULTILINE)
+        assert "drawing-" not in drawing("apps").stdout  # nothing ran
+        done = drawing("plan", "--yes", "--json", "write hello")
+        told = json.loads(done.stdout)
+        assert (done.returncode, [line["run"]["state"] for line in told["lines"]]) == (0, ["done", "done"])
+
+
+def test_what_is_not_clear_is_not_run_when_nobody_is_there(drawing: Program, scripted: Scripted) -> None:
+    with scripted([PLAN, PLAN]) as server:
+        done = drawing("plan", "--yes", "write hello and paint it")
+    assert done.returncode == 1
+    assert "It stopped: “please paint it all red” needs you" in done.stderr
+    assert "These lines are not clear" in json.dumps(server.requests[1].messages)
+
+
+def test_a_plan_is_edited_before_it_runs(drawing: Program, scripted: Scripted) -> None:
+    drawing.env["EDITOR"] = "sed -i -e s/hello/goodbye/ -e /paint/d"
+    with scripted([PLAN]):
+        done = drawing("plan", "--edit", "--yes", "--json", "write hello")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert [line["text"] for line in told["lines"]][1:] == [
+        "add text to drawing at [X=10, Y=20, Text=goodbye]"
+    ]
+    assert "hello" in told["original"]
+    drawing.env["EDITOR"] = "false"
+    with scripted([WELL]):
+        done = drawing("plan", "--edit", "x")
+    assert (done.returncode, "The editor 'false' ended with status 1" in done.stderr) == (2, True)
+
+
+def test_on_a_terminal_the_person_decides(drawing: Program, scripted: Scripted) -> None:
+    with (
+        scripted([PLAN]),
+        Screen([*drawing.command, "plan", "write hello"], drawing.env, drawing.folder) as screen,
+    ):
+        shown = screen.until("to say what it means: ")
+        assert re.search(r"3\.  [x~?]  please paint it all red", shown)
+        screen.type("3\n")
+        screen.until("a new text for the line): ")
+        screen.type("add text to drawing at [X=1, Y=2, Text=red]\n")
+        screen.until("to say what it means: ")
+        screen.type("y\n")
+        screen.until("done      add text to drawing at [X=1, Y=2, Text=red]")
+        assert screen.ended() == 0
+
+
+def test_a_plan_without_a_model_says_why(drawing: Program, scripted: Scripted) -> None:
+    with scripted([]):
+        done: subprocess.CompletedProcess[str] = drawing("plan", "x")
+    assert done.returncode == 1
+    assert "textor: There is no plan: " in done.stderr
