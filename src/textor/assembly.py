@@ -45,9 +45,11 @@ from textor.policy.rules import AREA as RULES
 from textor.scope import Scope
 from textor.secrets import KNOWN, Masking, from_environment
 from textor.select_llm import select_provider
+from textor.self_provider import self_provider
 from textor.session import Session
 from textor.status import parts_of
 from textor.tree import tree_provider
+from textor.versions import Versions
 
 if TYPE_CHECKING:
     from textor.broker.broker import Broker
@@ -376,7 +378,7 @@ def guarded(config: Config) -> tuple[Path, ...]:
     """Textor's own files: what they say decides what agents may do, or opens the machine."""
     journal = config.data / "journal.db"
     beside = [journal.with_name(journal.name + end) for end in ("", "-wal", "-shm", "-blobs")]
-    return (config.path, config.agents, config.data / "token", *beside)
+    return (config.path, config.agents, config.data / "token", config.data / "versions", *beside)
 
 
 def known_secrets(config: Config) -> None:
@@ -436,6 +438,7 @@ async def make_services(
     watching = () if monitor in providers else (monitor,)
     select = select_provider(services, lambda: named_models(config))
     past = iterations_provider(journal, layouts)
+    own = self_provider(Versions(config.data))
     for provider in (
         *providers,
         *watching,
@@ -443,6 +446,7 @@ async def make_services(
         agents,
         select,
         past,
+        own,
         finding_provider(finder),
     ):
         await registry.add(provider)

@@ -26,6 +26,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         match,
         models,
         modules,
+        own,
         plan,
         rules,
         run,
@@ -42,7 +43,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"textor {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    first = (run, chat, plan, serve, sessions, iterations, models, agents, modules, apps, rules, config)
+    first = (run, chat, plan, serve, sessions, iterations, models, agents, modules, apps, rules, config, own)
     for module in (*first, parse_command, match, doctor):
         module.add(commands)
     return parser.parse_args(match.arranged(argv))
