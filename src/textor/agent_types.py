@@ -35,6 +35,9 @@ NAME = "agents"  #: of the provider
 AREA = "agent"
 #: Capabilities that reach further than their own effects say: their user's author must have them.
 REACHING = ("call", "use")
+#: Providers whose capabilities give no licence for what they do themselves: that an agent may have a
+#: type kept does not let it write files, and modules are loaded through the gate alone.
+NO_LICENCE = (NAME, "modules.making")
 #: So many types are listed for a query.
 MOST_LISTED = 20
 
@@ -175,8 +178,8 @@ class _Agents:
             raise CapabilityError(f"{file}: purpose is empty.", "Say in one sentence what the type is for.")
         place = key_place(text, "capabilities", file)
         author = scope.state.agents[scope.agent]
-        # that it may have a type kept is no licence to write files
-        effects = {x for c in self._services.offered(author.offered) if c.provider != NAME for x in c.effects}
+        offered = self._services.offered(author.offered)
+        effects = {x for c in offered if c.provider not in NO_LICENCE for x in c.effects}
         for name in definition.capabilities:
             capability = self._services.registry.get(name)
             if capability is None:

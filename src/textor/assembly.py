@@ -19,8 +19,10 @@ from msgspec.structs import replace
 from textor import events as e
 from textor.agent_types import AgentTypes, agents_provider, callable_section
 from textor.broker.provider import AppsProvider
+from textor.capabilities.modules.spec import folder_of
 from textor.capabilities.port import Provider
 from textor.capabilities.registry import Registry
+from textor.capabilities.shell import ShellProvider
 from textor.config import Config
 from textor.definitions import agent_folders, list_definitions, load_definition
 from textor.dialects.port import Dialect
@@ -39,6 +41,7 @@ from textor.kernel.state import State
 from textor.layouts import Layouts, room_of
 from textor.machine_state import MachineState
 from textor.models.port import Model
+from textor.module_making import Loaded, making_provider
 from textor.monitor import Monitor
 from textor.policy import Gate, Labelling
 from textor.policy.rules import AREA as RULES
@@ -348,7 +351,6 @@ async def core_providers(config: Config | None = None, *, memory: bool = False) 
     from textor.capabilities.core import core_provider
     from textor.capabilities.files import FilesProvider
     from textor.capabilities.sandbox import find_sandbox
-    from textor.capabilities.shell import ShellProvider
 
     if config is None:
         return [core_provider(), FilesProvider(), ShellProvider(await asyncio.to_thread(find_sandbox))]
@@ -378,7 +380,8 @@ def guarded(config: Config) -> tuple[Path, ...]:
     """Textor's own files: what they say decides what agents may do, or opens the machine."""
     journal = config.data / "journal.db"
     beside = [journal.with_name(journal.name + end) for end in ("", "-wal", "-shm", "-blobs")]
-    return (config.path, config.agents, config.data / "token", config.data / "versions", *beside)
+    modules = folder_of(config.data)  # what was loaded from there runs unasked
+    return (config.path, config.agents, modules, config.data / "token", config.data / "versions", *beside)
 
 
 def known_secrets(config: Config) -> None:
@@ -411,7 +414,9 @@ async def make_services(
         *folders, _box = agent_folders(workspace, config.agents)
         return AgentTypes(folders, state.stored).all()
 
-    finder = Finder(registry, others, lru_cache(1)(lambda: embedder_of(config)))
+    own_modules = None if isinstance(journal, MemoryJournal) else folder_of(config.data)
+    loaded = Loaded(own_modules, registry)
+    finder = Finder(registry, others, lru_cache(1)(lambda: embedder_of(config)), loaded.hidden)
     monitor = monitor_of(providers) or Monitor()
     layouts = Layouts(parts_of(monitor), lambda id: models(id).window)
     kept = MachineState(journal, {RULES})
@@ -439,6 +444,9 @@ async def make_services(
     select = select_provider(services, lambda: named_models(config))
     past = iterations_provider(journal, layouts)
     own = self_provider(Versions(config.data))
+    made = own_modules / "made" if own_modules is not None else None
+    sandbox = next((p.sandbox for p in providers if isinstance(p, ShellProvider)), None)
+    making = making_provider(registry, journal, loaded, sandbox, config.modules, made)
     for provider in (
         *providers,
         *watching,
@@ -447,6 +455,8 @@ async def make_services(
         select,
         past,
         own,
+        loaded,
+        making,
         finding_provider(finder),
     ):
         await registry.add(provider)
@@ -494,7 +504,7 @@ async def follow_modules(config: Config, services: Services) -> asyncio.Task[Non
     """Serve the modules that a person added, and keep in step with `textor modules`."""
     from textor.capabilities.modules.following import follow
     from textor.capabilities.modules.provider import ModulesProvider
-    from textor.capabilities.modules.spec import folder_of, read_entries
+    from textor.capabilities.modules.spec import read_entries
     from textor.elicitation import ask_person
 
     renewals: set[asyncio.Task[None]] = set()

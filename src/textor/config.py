@@ -22,9 +22,12 @@ from textor.errors import ConfigError
 from textor.events import Limits
 from textor.explain import dotted
 from textor.settings import (
+    ADDRESS,
+    ADDRESS_OR_NONE,
     COMMAND,
     ContainerSettings,
     ModelSettings,
+    ModuleSettings,
     ProviderSettings,
     RuleSettings,
     SandboxSettings,
@@ -75,6 +78,8 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 explain.PATTERNS[COMMAND] = "a command that begins with its program, such as git status *"
+explain.PATTERNS[ADDRESS] = "an address that begins with http:// or https://"
+explain.PATTERNS[ADDRESS_OR_NONE] = explain.PATTERNS[ADDRESS]
 _MODEL_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]*:\S*$"
 explain.PATTERNS[_MODEL_ID] = "a model id of the form provider:name (such as oai:gpt-4o)"
 ModelId = Annotated[str, Meta(pattern=_MODEL_ID)]
@@ -92,6 +97,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: ContextSettings = ContextSettings()
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
+    modules: ModuleSettings = ModuleSettings()
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -112,6 +118,7 @@ class Config(msgspec.Struct, frozen=True):
     context: ContextSettings = ContextSettings()
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
+    modules: ModuleSettings = ModuleSettings()
     sources: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 
@@ -196,6 +203,7 @@ def load(
         context=file.context,
         sandbox=file.sandbox,
         containers=file.containers,
+        modules=file.modules,
         sources=sources,
         warnings=tuple(warnings),
     )
@@ -361,6 +369,7 @@ def _masked(config: Config) -> dict[str, Any]:
         "context": msgspec.to_builtins(config.context),
         "sandbox": msgspec.to_builtins(config.sandbox),
         "containers": msgspec.to_builtins(config.containers),
+        "modules": msgspec.to_builtins(config.modules),
         "providers": {name: _given(p) for name, p in config.providers.items()},
     }
     masked: dict[str, Any] = mask(tree)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textor.embedding import Vectors
 
 #: Providers whose capabilities are found and not declared.
-FINDABLE = ("modules", "apps")
+FINDABLE = ("modules", "modules.loaded", "apps")
 MOST = 10  #: capabilities shown with a message
 MOST_TYPES = 3  #: agent types shown with a message
 RANK = 60  #: the constant of reciprocal rank fusion
@@ -90,7 +90,8 @@ class Finder:
     """What is told to an agent beside a message, and what `use` may use.
 
     `types` gives the agent types of a session beyond those in the box, which prompts name;
-    `embedder` the embedding model, if any.
+    `embedder` the embedding model, if any; `hidden` says of a capability whether a session is not to
+    find it, since it belongs to another.
     """
 
     def __init__(
@@ -98,8 +99,10 @@ class Finder:
         registry: Registry,
         types: Callable[[State], Iterable[Definition]],
         embedder: Callable[[], Embedder | None],
+        hidden: Callable[[str, str], bool] = lambda capability, session: False,
     ) -> None:
         self._registry = registry
+        self._hidden = hidden
         self._types = types
         self._embedder = embedder
         self._names: tuple[str, ...] = ()
@@ -115,15 +118,16 @@ class Finder:
     def __call__(self, state: State, agent: AgentState, text: str) -> str:
         """What is shown with a message: found capabilities and agent types; "" when there are none."""
         parts: list[str] = []
-        if USE.name in agent.offered and (found := self.capabilities(text)):
+        session = state.created.session if state.created is not None else ""
+        if USE.name in agent.offered and (found := self.capabilities(text, session)):
             parts.append("[Found for this message; use them by `use`:\n" + "\n".join(map(shown, found)) + "]")
         if "call" in agent.offered and (types := self._other_types(state, agent.definition, text)):
             lines = "\n".join(f"{d.type}: {d.purpose}" for d in types)
             parts.append(f"[Agent types found for this message:\n{lines}]")
         return "".join(f"\n\n{part}" for part in parts)
 
-    def capabilities(self, query: str) -> list[Capability]:
-        """The best findable capabilities for a query."""
+    def capabilities(self, query: str, session: str = "") -> list[Capability]:
+        """The best capabilities for a query that a session can find."""
         names = tuple(n for n in self._registry.names if self.findable(n) is not None)
         if names != self._names:
             self._names = names
@@ -131,7 +135,8 @@ class Finder:
             self._ranking = Ranking([_whole(c) for c in held], [f"{c.name} {c.purpose}" for c in held])
             self._embed_later()
         places = self._ranking.best(query, MOST, self._embedder() if self._names else None)
-        return [c for p in places if (c := self._registry.get(self._names[p])) is not None]
+        best = [self._names[p] for p in places if not self._hidden(self._names[p], session)]
+        return [c for n in best if (c := self._registry.get(n)) is not None]
 
     def _embed_later(self) -> None:
         """Make vectors in the background: a message is never kept waiting for them."""
@@ -170,11 +175,11 @@ def finding_provider(finder: Finder) -> TableProvider:
     async def use(arguments: dict[str, Json], scope: Scope) -> Outcome:
         # a name that can be used never comes here: the reader of the reply has put it in its place
         name = str(arguments["name"])
-        near = did_you_mean(nearest(name, [c.name for c in finder.capabilities(name)]))
+        near = did_you_mean(nearest(name, [c.name for c in finder.capabilities(name, scope.session)]))
         raise CapabilityError(f"There is no {name!r} to be used.", near or "capabilities.find finds some.")
 
     async def find(arguments: dict[str, Json], scope: Scope) -> Outcome:
-        found = finder.capabilities(str(arguments["query"]))
+        found = finder.capabilities(str(arguments["query"]), scope.session)
         return Outcome("done", "\n".join(map(shown, found)) or "Nothing like it was found.")
 
     return TableProvider("finding", [Entry(USE, use), Entry(FIND, find)])

@@ -8,6 +8,8 @@ import msgspec
 from msgspec import Meta
 
 Count = Annotated[int, Meta(ge=1)]
+ADDRESS = r"^https?://[^\s/]+"
+ADDRESS_OR_NONE = rf"^$|{ADDRESS}"
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +54,16 @@ class ContainerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     memory: Annotated[int, Meta(ge=16)] = 2048
     cpus: Annotated[float, Meta(gt=0)] = 2.0
     processes: Count = 256
+
+
+class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where modules of others are looked for: folders of Python modules, addresses of MCP registries,
+    that of a package index (asked for exact names alone), and addresses of git repositories."""
+
+    catalogues: tuple[str, ...] = ()
+    registries: tuple[Annotated[str, Meta(pattern=ADDRESS)], ...] = ()
+    index: Annotated[str, Meta(pattern=ADDRESS_OR_NONE)] = ""
+    git: tuple[str, ...] = ()
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

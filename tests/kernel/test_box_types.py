@@ -24,8 +24,8 @@ from textor.testing.model import ModelItem
 #: All but those without a stable prefix, which have their own tests.
 TYPES = [d.type for d in list_definitions([BOX]) if d.layout != "regenerated"]
 
-#: Capabilities that are named already and come with the web, documents and self-made modules.
-COMING = {"web.*", "search.*", "docs.*", "modules.try", "modules.load"}
+#: Capabilities that are named already and come with the web and documents.
+COMING = {"web.*", "search.*", "docs.*"}
 
 
 def act(name: str, /, **arguments: Any) -> Reply:

@@ -200,9 +200,7 @@ class Bubblewrap(_CommandBefore):
 
     def __init__(self, program: str, door: Door | None = None) -> None:
         super().__init__(program, door)
-        # the Python that runs us is a tool worth having inside, wherever it is installed
-        python = Path(sys.base_prefix).resolve()
-        self._tools = () if python.is_relative_to("/usr") else (python,)
+        self._tools = tuple(p for p in _pythons() if not p.is_relative_to("/usr"))
 
     @property
     def env(self) -> dict[str, str]:
@@ -248,6 +246,12 @@ def shut_in(workspace: Path) -> Path:
             "Work in a folder of its own.",
         )
     return folder
+
+
+def _pythons() -> tuple[Path, ...]:
+    """The Python that runs us, a tool worth having inside, wherever it is installed; with its
+    environment, in which the modules that agents write find the package mcp."""
+    return tuple(dict.fromkeys(Path(folder).resolve() for folder in (sys.base_prefix, sys.prefix)))
 
 
 def _system() -> list[str]:
@@ -315,7 +319,7 @@ class Seatbelt(_CommandBefore):
             "(allow process-exec process-fork sysctl-read file-read-metadata)",
             "(allow signal (target same-sandbox))",
             "(allow file-read* " + " ".join(f"(subpath {_quoted(path)})" for path in readable) + ")",
-            f"(allow file-read* (subpath {_quoted(str(Path(sys.base_prefix).resolve()))}))",
+            *(f"(allow file-read* (subpath {_quoted(str(path))}))" for path in _pythons()),
             f'(allow file-read* file-write* (subpath {_quoted(str(folder))}) (subpath "/private/tmp"))',
             '(allow file-write-data (literal "/dev/null") (literal "/dev/tty"))',
         ]

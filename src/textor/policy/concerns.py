@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from textor.actions import Effect
+from textor.errors import CapabilityError
+from textor.module_review import review, source_of, summary
 from textor.policy.look import Look
 from textor.policy.table import ALLOWED, ALWAYS_ASKED, REASONS
 
@@ -30,6 +32,10 @@ def concerns(call: Look, policy: str) -> list[Concern]:
     for effect in call.capability.effects:
         if (concern := _about(call, effect, policy)) is not None:
             found.append(concern)
+    if call.capability.name == "modules.keep":  # what runs in all sessions to come is a person's to decide
+        found.append(Concern("it keeps a module for all sessions", grave=True))
+    if found and call.capability.name == "modules.load":
+        found += _reviewed(call)
     if found and call.labels:
         found.append(Concern(f"what it goes by came from outside ({_sources(call)})"))
     return found
@@ -49,6 +55,18 @@ def _about(call: Look, effect: Effect, policy: str) -> Concern | None:
     if (effect, call.place) not in ALLOWED[policy]:
         return Concern(_told(effect, on_host), effect)
     return None
+
+
+def _reviewed(call: Look) -> list[Concern]:
+    """What rules find in the code of a module, for the person who is asked about loading it."""
+    given = call.action.arguments.get("source")
+    if not isinstance(given, str) or not given:
+        return []
+    try:
+        text, path = source_of(given, call.workspace)
+    except CapabilityError:
+        return []  # it cannot be loaded either
+    return [Concern(summary(review(text, path.name if path else "")))]
 
 
 def _told(effect: Effect, on_host: bool) -> str:
