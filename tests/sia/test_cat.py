@@ -122,6 +122,34 @@ def test_the_example_of_the_document(engine: Engine, tmp_path: Path) -> None:
     assert events[-1].body.reason == "replied"  # type: ignore[attr-defined]
 
 
+def test_the_end_of_a_container_wakes_an_agent_that_waits(engine: Engine, tmp_path: Path) -> None:
+    start = '<start_container image="IMAGE" name="slow"><command>sleep</command><parameter>2</parameter>'
+    replies = [
+        f'<actions>{start.replace("IMAGE", BUSYBOX)}</start_container><wait_event timeout="60000"/></actions>',
+        '<actions><wait_event timeout="60000"/></actions>',
+        "It has ended.",
+    ]
+
+    async def play() -> tuple[ScriptedModel, list[str]]:
+        model = ScriptedModel(replies, native_tools=False)
+        containers = ContainersProvider(engine, this_process(), Rules(images=[BUSYBOX]))
+        work = tmp_path / "work"
+        work.mkdir()
+        async with machine(model, tmp=tmp_path, monitor=Monitor(containers), providers=[containers]) as made:
+            session = await made.create(
+                "wait", workspace=work, agent="sia", model=model.id, policy="yes", attended=False
+            )
+            events = await until(session, ended)
+            return model, [ev.body.outcome.text for ev in events if isinstance(ev.body, e.ActionFinished)]
+
+    model, outcomes = asyncio.run(play())
+    assert outcomes[1].startswith("the container slow is ")  # it was not there when the agent was last shown
+    assert outcomes[2] == "the container slow is finished (exit status 0), 0 bytes unread."
+    (running,) = context_of(model.contexts[1]).iter("container")
+    (finished,) = context_of(model.contexts[2]).iter("container")
+    assert running.attrib["status"] != "finished" and finished.attrib["status"] == "finished"
+
+
 def text(context: ET.Element, path: str) -> str:
     found = context.find(path)
     assert found is not None
