@@ -132,10 +132,19 @@ def test_faults_are_said_as_a_person_would(desk, provider):
     assert desk.do(provider, "files.write", text="x", path="README.md/x").state == "failed"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="needs_hardware: root may read everything")
 def test_no_permission_is_said(desk, provider):
     (desk.workspace / "a.txt").touch(0o000)
-    assert desk.do(provider, "files.read", path="a.txt").text == "No permission for a.txt."
+    root = os.geteuid() == 0
+    if root:  # who may read everything: look as somebody else
+        for folder in (desk.workspace, *desk.workspace.parents):
+            if folder.stat().st_uid == 0 and folder.is_relative_to(desk.workspace.parents[2]):
+                folder.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        assert desk.do(provider, "files.read", path="a.txt").text == "No permission for a.txt."
+    finally:
+        if root:
+            os.seteuid(0)
 
 
 # -- write ---------------------------------------------------------------------------------

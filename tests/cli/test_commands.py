@@ -38,7 +38,7 @@ def test_each_command_has_its_help(command: str, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["fly"], ["run"], ["run", "x", "--modell", "a:b"], ["sessions", "show"], ["serve", "--port", "x"]],
+    [[], ["fly"], ["run", "x", "--modell", "a:b"], ["sessions", "show"], ["serve", "--port", "x"]],
 )
 def test_wrong_use_ends_with_two(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:

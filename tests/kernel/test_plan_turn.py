@@ -83,6 +83,20 @@ def test_what_is_not_certain_is_asked_about_and_denied_when_nobody_is_there(tmp_
     assert SENT == []
 
 
+def test_a_refusal_is_asked_once_more(tmp_path: Path) -> None:
+    async def run() -> None:
+        model = ScriptedModel(
+            ["I am sorry, but I cannot do that.", "start email application"], native_tools=False
+        )
+        definition = Definition("tester", dialects=("plan",), capabilities=("subject", "start"))
+        async with machine(model, [subject, start], tmp=tmp_path) as made:
+            session = await made.create(workspace=tmp_path, definition=definition, model=model.id)
+            end = await session.ask("go")
+            assert (end.reason, len(model.asked)) == ("replied", 2)
+
+    asyncio.run(run())
+
+
 def test_what_no_capability_is_like_never_runs(tmp_path: Path) -> None:
     for line in ("order a pizza", "do not start email application", "delete all my files"):
         events = run_plan(tmp_path, line, attended=False)

@@ -125,7 +125,9 @@ class Runner:
             if step is None:
                 break
             bodies = Now(state, self.services, self._partial).take(step)
-            self._begun.update(_opens(bodies, step))
+            self._begun |= {
+                Step(b.agent, "perform", b.action).id for b in bodies if isinstance(b, e.ActionStarted)
+            }
         if not batch:
             return
         stored = await self.services.journal.append(self.session, batch, epoch=self.epoch)
@@ -377,8 +379,3 @@ def _is_cancelled() -> bool:
 def _request(agent: AgentState) -> str:
     """The last message of the caller, from which a grammar may copy."""
     return next((m.text for m in reversed(agent.dialogue) if m.role == "user"), "")
-
-
-def _opens(bodies: Iterable[e.Body], step: Step) -> list[str]:
-    """The ids of the long steps that these events open, so that they count as begun by us."""
-    return [Step(b.agent, "perform", b.action).id for b in bodies if isinstance(b, e.ActionStarted)]

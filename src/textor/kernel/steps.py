@@ -19,6 +19,7 @@ from textor.values import MEDIA, Value, head, merge_labels, named, references, t
 
 #: Replies in a row that neither act nor answer, before the turn ends.
 MOST_NUDGES = 1
+EMPTY = "Your reply was empty. Answer the message, or use a capability."
 MOST_THOUGHTS = 5
 
 
@@ -175,6 +176,8 @@ class Now:
                 if capability and capability.ends_turn and work.outcome and work.outcome.state == "done":
                     return self._replied(agent, work.outcome.text, [work])
             return None
+        if all(w.action.fault for w in agent.work) and agent.turn and agent.turn.iterations == 1:
+            return None  # nothing of it was understood: it is told, and asked once more
         text = "\n".join(t for w in agent.work if w.outcome and (t := w.outcome.text))
         if any(w.outcome and w.outcome.state == "done" for w in agent.work):
             return self._replied(agent, text, agent.work)
@@ -197,14 +200,14 @@ class Now:
             detail = "cut at the length that the server allows" if reply.finish == "length" else ""
             values = references(reply.reply, agent.variables)
             return [e.TurnEnded(agent.id, "replied", reply.reply, detail, values, turn.labels)]
-        again = "Your reply was empty. Answer the message, or use a capability."
-        return self._nudge(agent, again, turn.nudges < MOST_NUDGES)
+        return self._nudge(agent, EMPTY, turn.nudges < MOST_NUDGES)
 
     def _nudge(self, agent: AgentState, text: str, again: bool) -> list[e.Body]:
         if again:
             return [e.Observed(agent.id, (said("user", text),), (text,))]
-        detail = "the model did not answer, and was asked again"
-        return [e.TurnEnded(agent.id, "failed", achieved(agent), detail)]
+        return [
+            e.TurnEnded(agent.id, "failed", achieved(agent), "the model did not answer, and was asked again")
+        ]
 
     def _end(self, agent: AgentState, why: str) -> e.Body:
         if why == "seconds":
