@@ -162,6 +162,7 @@ class Monitor(TableProvider):
             while not (news := _news(known, self._facts(state(), agent))):
                 await pulse.wait()
                 pulse.clear()
+            self.shown(state(), agent)  # it is told, so it is no news for the next waiting
             return news
         finally:
             self.stdio.changed.discard(pulse)

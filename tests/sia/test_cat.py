@@ -125,7 +125,7 @@ def test_the_example_of_the_document(engine: Engine, tmp_path: Path) -> None:
 def test_the_end_of_a_container_wakes_an_agent_that_waits(engine: Engine, tmp_path: Path) -> None:
     start = '<start_container image="IMAGE" name="slow"><command>sleep</command><parameter>2</parameter>'
     replies = [
-        f'<actions>{start.replace("IMAGE", BUSYBOX)}</start_container><wait_event timeout="60000"/></actions>',
+        f"<actions>{start.replace('IMAGE', BUSYBOX)}</start_container><wait_event/></actions>",
         '<actions><wait_event timeout="60000"/></actions>',
         "It has ended.",
     ]
