@@ -15,14 +15,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from module_parts import HttpServer
 
 from textor import events as e
 from textor.actions import Outcome
 from textor.assembly import Machine, Models, core_providers, follow_modules, make_services
 from textor.capabilities.modules.spec import read_entries
 from textor.capabilities.sandbox import find_sandbox
-from textor.config import Config
-from textor.errors import CapabilityError
+from textor.config import Config, load
+from textor.errors import CapabilityError, ConfigError
 from textor.events import Event
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
@@ -424,6 +425,42 @@ def test_catalogues_are_searched_and_what_they_say_is_labelled(tmp_path: Path) -
         assert not gone.hits and "does not answer" in gone.silent[0]
 
     asyncio.run(run())
+
+
+def test_review_and_find_as_an_agent_uses_them(tmp_path: Path) -> None:
+    (tmp_path / "wiki.py").write_text(WIKI)
+    script: list[ModelItem] = [
+        act("modules.find", query="wiki"),  # before anything private was read
+        act("modules.review", source="wiki.py"),
+        act("modules.review", source="import ctypes\n"),
+    ]
+    find, file, text = played(tmp_path, script, policy="ask")
+    assert file.text.startswith("line 7: network: imports urllib.request.urlopen\n")
+    assert text.data == [{"line": 1, "kind": "native", "text": "imports ctypes"}]
+    assert find.state == "failed" and "No catalogue of modules is configured" in find.text
+
+
+def test_catalogues_are_configured(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[modules]\ncatalogues = ["~/m"]\nregistries = ["https://r.example"]\n')
+    assert load(path, {}).modules == ModuleSettings(("~/m",), ("https://r.example",))
+    path.write_text('[modules]\nregistries = ["r.example"]\n')
+    with pytest.raises(ConfigError, match=r"line 2: modules\.registries.* http"):
+        load(path, {})
+
+
+def test_a_module_at_an_address_is_loaded_and_marked(tmp_path: Path) -> None:
+    nobody = "http://127.0.0.1:9/mcp"
+    with HttpServer(tmp_path) as server:
+        script: list[ModelItem] = [
+            act("modules.load", name="nobody", address=nobody),
+            act("modules.load", name="odd", address=server.address),
+        ]
+        silent, loaded = played(tmp_path, script)
+    assert loaded.state == "done", loaded.text
+    assert "odd.echo(text: string)" in loaded.text and "was not reviewed" in loaded.text
+    assert "module:odd" in loaded.labels
+    assert silent.state == "failed" and "nobody does not start" in silent.text
 
 
 # -- the task of the document --------------------------------------------------------------
