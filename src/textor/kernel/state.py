@@ -300,7 +300,8 @@ class _Handlers:
             remark = said("user", body.remark or "Please try again.")
             return _put(state, shorter, reply=None, work=(), **_add(shorter, (remark,)))
         assert body.message is not None
-        reply = replace(agent.reply, message=body.message, actions=body.actions, reply=body.reply)
+        mended = {"message": body.message, "actions": body.actions, "reply": body.reply}
+        reply = replace(agent.reply, faults=(), think=False, **mended)
         work = tuple(Work(a) for a in body.actions)
         return _put(state, shorter, reply=reply, reviewed=True, work=work, **_add(shorter, (body.message,)))
 
