@@ -15,7 +15,7 @@ from pathlib import Path
 
 from textor import capability
 from textor import events as e
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider
 from textor.config import Config
 from textor.events import Definition, Limits
@@ -23,6 +23,7 @@ from textor.hosts.local import LocalHost
 from textor.iterations import iterations
 from textor.journal.sqlite import SqliteJournal
 from textor.monitor import Monitor
+from textor.processors import Models
 from textor.testing import ScriptedModel
 
 

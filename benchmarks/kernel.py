@@ -19,13 +19,14 @@ import time
 from pathlib import Path
 
 from textor import capability
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider
 from textor.config import Config
 from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.sqlite import SqliteJournal
 from textor.messages import Context, ToolResult
+from textor.processors import Models
 from textor.settings import ProviderSettings
 from textor.testing import Call, Reply, ScriptedModel, ScriptedServer
 

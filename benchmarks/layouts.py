@@ -15,13 +15,14 @@ from os.path import commonprefix
 from pathlib import Path
 
 from textor import events as e
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.config import Config
 from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.messages import Context
 from textor.monitor import Monitor
+from textor.processors import Models
 from textor.testing import ScriptedModel
 
 

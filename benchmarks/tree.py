@@ -28,12 +28,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from textor import capability
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider
 from textor.config import Config
 from textor.hosts.local import LocalHost
 from textor.journal.sqlite import SqliteJournal
 from textor.messages import Context
+from textor.processors import Models
 from textor.testing import Call, Reply, ScriptedModel
 
 BOSS = "---\npurpose: Calls.\nmodel: scripted:model\ncapabilities: [call]\n---\nYou call two agents.\n"

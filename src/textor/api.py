@@ -25,7 +25,7 @@ import msgspec
 
 from textor import events as e
 from textor.actions import Action
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider, capability
 from textor.config import load
 from textor.errors import JournalError
@@ -36,6 +36,7 @@ from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State
 from textor.messages import Message, Usage
 from textor.models.port import Model
+from textor.processors import Models
 from textor.session import Session
 from textor.values import Value
 

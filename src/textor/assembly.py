@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from textor import events as e
@@ -25,10 +24,9 @@ from textor.capabilities.registry import Registry
 from textor.capabilities.shell import ShellProvider
 from textor.config import Config
 from textor.definitions import agent_folders, list_definitions, load_definition
-from textor.dialects.port import Dialect
-from textor.embedding import Embedder
+from textor.dialect_wiring import compiler, dialect_of, embedder_of
 from textor.errors import DefinitionError, TextorError, UseError
-from textor.events import Definition, Limits, PatternRule
+from textor.events import Definition, Limits
 from textor.finding import Finder, finding_provider
 from textor.hosts.local import LocalHost
 from textor.iterations_provider import iterations_provider
@@ -40,11 +38,11 @@ from textor.kernel.services import Services
 from textor.kernel.state import State
 from textor.layouts import Layouts, room_of
 from textor.machine_state import MachineState
-from textor.models.port import Model
 from textor.module_making import Loaded, making_provider
 from textor.monitor import Monitor
 from textor.policy import Gate, Labelling
 from textor.policy.rules import AREA as RULES
+from textor.processors import ModelInfo, Models, model_for, named_models
 from textor.scope import Scope
 from textor.secrets import KNOWN, Masking, from_environment
 from textor.select_llm import select_provider
@@ -56,110 +54,15 @@ from textor.versions import Versions
 
 if TYPE_CHECKING:
     from textor.broker.broker import Broker
-    from textor.broker.compiler import Compiler
 
 log = logging.getLogger("textor.assembly")
 
-#: The model in the box, and the agent type made for it.
-BOX_MODEL = "embedded:smollm2"
+#: The agent types of a person without and with a bigger model.
 BOX_AGENT = "starter"
 DEFAULT_AGENT = "main"
-#: What writes down the lines that a person wrote or accepted (see `textor.broker.typed`).
-TYPED_LINES = "typed:lines"
 
 #: How often a process that is not the host looks whether the host is gone, in seconds.
 TAKE_OVER = 1.0
-
-
-class ModelInfo(msgspec.Struct, frozen=True):
-    """One row of the list of models. Prices in US dollars per million tokens, None if unknown."""
-
-    id: str
-    window: int
-    price_input: float | None
-    price_output: float | None
-    available: bool
-    note: str = ""
-
-
-class Models:
-    """Models by id, each made once."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._made: dict[str, Model] = {}
-
-    def add(self, model: Model) -> None:
-        self._made[model.id] = model
-
-    def __call__(self, id: str) -> Model:
-        if id not in self._made:
-            self._made[id] = self._make(id)
-        return self._made[id]
-
-    def _make(self, id: str) -> Model:
-        if id.startswith("embedded:"):
-            from textor.models.box import BoxModel
-
-            return BoxModel(id, self._config.data)
-        if id == TYPED_LINES:
-            from textor.broker.typed import Typed
-
-            return Typed()
-        from textor.models.registry import resolve
-        from textor.models.remote import RemoteModel
-
-        return RemoteModel(resolve(id, self._config.providers))
-
-    async def close(self) -> None:
-        for model in self._made.values():
-            close = getattr(model, "close", None) or getattr(model, "aclose", None)
-            if close is not None:
-                await close()
-
-
-def dialect_of(definition: Definition, native: bool) -> Dialect:
-    """The dialect, or the mixture of two, that an agent type declares. `native` False: its model
-    takes no function declarations, so calls are taught and read as text."""
-    return _dialect(definition.dialects, native, tuple(definition.titles.items()), definition.patterns)
-
-
-@lru_cache(256)
-def _dialect(
-    names: tuple[str, ...],
-    native: bool,
-    titles: tuple[tuple[str, str], ...],
-    patterns: tuple[PatternRule, ...],
-) -> Dialect:
-    from textor.dialects import dialect
-    from textor.dialects.mixed import mixed
-
-    made = [_script(titles, patterns) if name == "script" else dialect(name, native=native) for name in names]
-    return mixed(made) if len(made) > 1 else made[0]
-
-
-def _script(titles: tuple[tuple[str, str], ...], rules: tuple[PatternRule, ...]) -> Dialect:
-    from textor.dialects.script import ScriptDialect
-    from textor.dialects.script_patterns import Pattern
-
-    patterns = [Pattern(r.pattern, r.capability, priority=r.priority, scope=r.scope) for r in rules]
-    return ScriptDialect(titles=dict(titles), patterns=patterns)
-
-
-def compiler(config: Config) -> Compiler:
-    """What compiles free lines of a plan: by meaning where the embedder is, else by their words."""
-    from textor.broker.compiler import Compiler
-
-    return Compiler(embedder_of(config))
-
-
-def embedder_of(config: Config) -> Embedder | None:
-    """The embedding model of this machine with its vectors kept; None before it was fetched."""
-    from textor.memory.cached import Cached
-    from textor.memory.embedder import MiniLM
-
-    model = MiniLM(config.data)
-    return Cached(model, config.data / "vectors.db") if model.fetched else None
 
 
 def new_agent(
@@ -190,20 +93,6 @@ def new_agent(
     prefix = services.layout(definition.layout).prefix(told, dialect, capabilities)
     tools = dialect.declare(capabilities)
     return e.AgentCreated(name, definition, model, caller, prefix, tools, offered.names, room)
-
-
-def model_for(config: Config, definition: Definition, model: str = "") -> str:
-    """The model an agent of this type uses: named, configured, its own, the default, or the box."""
-    configured = config.models.get(definition.type, "")
-    return model or configured or definition.model or config.models.get("default", "") or BOX_MODEL
-
-
-def named_models(config: Config) -> list[str]:
-    """The models that the configuration names, and the one in the box."""
-    named = [BOX_MODEL, *config.models.values()]
-    for provider, settings in config.providers.items():
-        named += [f"{provider}:{name}" for name in settings.models]
-    return [*dict.fromkeys(named)]
 
 
 def new_session_id() -> str:

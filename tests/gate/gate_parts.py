@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from textor import capability
 from textor import events as e
 from textor.actions import Capability, Outcome
-from textor.assembly import Machine, Models, make_services
+from textor.assembly import Machine, make_services
 from textor.capabilities.core import core_provider
 from textor.capabilities.files import FilesProvider
 from textor.capabilities.functions import FunctionProvider
@@ -28,6 +28,7 @@ from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal
+from textor.processors import Models
 from textor.session import Session
 from textor.settings import RuleSettings
 from textor.testing import Call, Reply, ScriptedModel

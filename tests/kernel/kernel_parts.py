@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from textor import events as e
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider
 from textor.config import Config
 from textor.events import Definition, Event, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal
+from textor.processors import Models
 from textor.session import Session
 from textor.testing import ScriptedModel
 

@@ -23,12 +23,13 @@ from crash_sweep import Dying
 from kernel_parts import until
 
 from textor import events as e
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.config import Config
 from textor.definitions import BOX, load_definition
 from textor.events import Event, to_json
 from textor.hosts.local import LocalHost
 from textor.journal.port import Journal
+from textor.processors import Models
 from textor.session import Session
 from textor.settings import ProviderSettings
 from textor.testing import Call, Gate, Reply

@@ -19,7 +19,7 @@ from module_parts import HttpServer
 
 from textor import events as e
 from textor.actions import Outcome
-from textor.assembly import Machine, Models, core_providers, follow_modules, make_services
+from textor.assembly import Machine, core_providers, follow_modules, make_services
 from textor.capabilities.modules.spec import read_entries
 from textor.capabilities.sandbox import find_sandbox
 from textor.config import Config, load
@@ -32,6 +32,7 @@ from textor.module_catalogues import search
 from textor.module_making import Loaded
 from textor.module_review import review, summary
 from textor.module_trial import sample
+from textor.processors import Models
 from textor.session import Session
 from textor.settings import ModuleSettings
 from textor.testing import Call, Reply, ScriptedModel

@@ -13,12 +13,13 @@ import pytest
 
 from textor import events as e
 from textor.actions import Action, Outcome
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.config import Config
 from textor.events import Event
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.messages import Message, Text, Usage, said
+from textor.processors import Models
 from textor.server.app import create_app
 from textor.server.serve import address_of, listen, make_server
 from textor.session import Session

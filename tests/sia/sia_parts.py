@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from textor import events as e
-from textor.assembly import Machine, Models, core_providers, make_services
+from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.port import Provider
 from textor.config import Config
 from textor.hosts.local import LocalHost
@@ -18,6 +18,7 @@ from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal
 from textor.messages import Context
 from textor.monitor import Monitor
+from textor.processors import Models
 from textor.session import Session
 from textor.testing import ScriptedModel
 

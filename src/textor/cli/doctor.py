@@ -84,8 +84,8 @@ async def _tried(sandbox: Sandbox) -> str:
 
 
 async def _model(config: Config) -> Finding:
-    from textor.assembly import BOX_MODEL, Models
     from textor.errors import TextorError
+    from textor.processors import BOX_MODEL, Models
 
     named = config.models.get("default", "")
     id = named or BOX_MODEL

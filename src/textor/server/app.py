@@ -32,10 +32,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
 import textor
-from textor.assembly import model_for
 from textor.errors import JournalError, UseError
 from textor.events import to_json
 from textor.guard import LOOPBACK, Guard, problem
+from textor.processors import model_for
 from textor.server import commands
 from textor.server.answers import Endpoint, Refused, answering, as_json, body_of
 from textor.server.broker_routes import broker_routes
