@@ -325,9 +325,10 @@ def test_a_calendar_by_hand_and_by_the_ai() -> None:
             await page.get_by_label("Begins").fill("2024-07-10T10:30")
             await expect(page.get_by_label("Ends")).to_have_value("2024-07-10T11:00")
             await page.get_by_role("button", name="Save", exact=True).click()
-            await expect(
-                page.get_by_role("button", name="Dentist, 2024-07-10, 10:30 to 11:00")
-            ).to_be_visible()
+            # the draft stands beside it until the saved one has come back
+            await expect(page.locator(".event.draft")).to_have_count(0)
+            saved = page.get_by_role("button", name="Dentist, 2024-07-10, 10:30 to 11:00")
+            await expect(saved).to_have_count(1)
             assert [e.title for e in app.state.events] == ["Team meeting", "Dentist"]
             # Two at the same time stand side by side; a whole day above.
             await site.say("from", "2024-07-10 10:45 for 1 hour")

@@ -69,6 +69,13 @@ def shot(tmp: Path, name: str) -> str:
     return f"{os.environ.get('TEXTOR_SHOTS', tmp)}/{name}.png"
 
 
+async def shows(window: Page, label: str, text: str) -> None:
+    """Waits until a field of an app's window shows a text: it comes by the app's own stream."""
+    from playwright.async_api import expect
+
+    await expect(window.get_by_label(label)).to_have_value(text)
+
+
 async def values_in(window: Page) -> dict[str, str]:
     """What the chart's table shows, by label."""
     return {label: await window.get_by_label(f"Value of {label}").input_value() for label in WANTED}
@@ -89,7 +96,7 @@ def test_chart_the_population_of_the_continents_in_millions(tmp_path: Path) -> N
                 await lines.nth(2).locator(".chip-done").wait_for()
                 await page.screenshot(path=shot(tmp_path, "plan"))
             window = await window_of(browser, made, "column chart")
-            assert await window.get_by_label("Title").input_value() == "Continents Population in Millions"
+            await shows(window, "Title", "Continents Population in Millions")
             assert list((await values_in(window)).values()) == [
                 "4600",
                 "1300",
@@ -128,7 +135,7 @@ def test_a_weak_line_is_chosen_by_hand_and_the_gate_is_answered_in_the_page(tmp_
                 await page.get_by_role("button", name="Edit as text").click()
                 await page.get_by_text("As the model wrote it").wait_for()
             window = await window_of(browser, made, "email")
-            assert await window.get_by_label("Body").input_value() == "hello"
+            await shows(window, "Body", "hello")
 
     asyncio.run(test())
 
