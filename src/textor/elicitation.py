@@ -1,7 +1,7 @@
 """A module's question in the middle of a call, brought to the person through the session.
 
 It is asked like any question (`events.Asked`), so every face shows it and the first answer counts.
-Secrets do not go this way: an answer in the journal would be kept for ever.
+A secret is asked for as such: the answer reaches the module and neither journal nor model.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from textor import events as e
 from textor.capabilities.modules.questions import Answer, Field, Question
 from textor.capabilities.port import Scope as PortScope
 from textor.scope import Scope
+from textor.secrets import KNOWN
 from textor.values import Json
 
 #: Answers by which a person says that nothing shall come of it.
@@ -20,17 +21,23 @@ _YES = frozenset({"yes", "y", "true", "on", "1"})
 
 
 async def ask_person(question: Question, scope: PortScope | None) -> Answer:
-    """The person's answer; "cancel" when nobody can be asked, or the answer would be a secret."""
-    if not isinstance(scope, Scope) or not scope.state.attended or question.secret:
+    """The person's answer; "cancel" when nobody can be asked."""
+    if not isinstance(scope, Scope) or not scope.state.attended:
         return Answer("cancel")
     key = f"{scope.key}.{question.module}"
     n = 1
     while f"{key}.{n}" in scope.state.answers:  # a call may ask more than once
         n += 1
     key = f"{key}.{n}"
-    await scope.post(e.Asked("main", told(question), key), f"elicit {key}")
+    asked = e.Asked("main", told(question), key, secret=question.secret)
+    await scope.post(asked, f"elicit {key}")
     answer = await scope.until(lambda state: state.answers.get(key))
-    return read_answer(question, answer.text)
+    text: str | None = answer.text
+    if question.secret:
+        text = scope.secret(key)
+        if text is not None:
+            KNOWN.add(f"for {question.module}", text)  # a module that says it back says it masked
+    return Answer("cancel") if text is None else read_answer(question, text)
 
 
 def told(question: Question) -> str:

@@ -373,13 +373,17 @@ class TurnEnded(Body, frozen=True):
 
 
 class Asked(Body, frozen=True):
-    """A question in the middle of a turn, from `agent` to its caller. `key` is the ask's action."""
+    """A question in the middle of a turn, from `agent` to its caller. `key` is the ask's action.
+
+    What answers a `secret` one is never in the journal (`Session.reply`).
+    """
 
     KIND: ClassVar[str] = "question.asked"
     agent: str
     question: str
     key: str
     values: tuple[Value, ...] = ()
+    secret: bool = False
 
 
 class Answered(Body, frozen=True):

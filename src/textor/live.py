@@ -26,6 +26,7 @@ class Hub:
     def __init__(self, size: int = 2000) -> None:
         self._size = size
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
+        self.secrets: dict[str, str] = {}  #: answers that are never kept, by key, until they are fetched
         self._said: dict[str, dict[str, list[Delta]]] = {}
 
     def fresh(self, session: str, agent: str) -> None:

@@ -53,5 +53,9 @@ class Scope:
             await self._runner.changed()
         return found
 
+    def secret(self, key: str) -> str | None:
+        """The secret answer to the question with this key, once."""
+        return self._runner.services.hub.secrets.pop(key, None)
+
     def progress(self, text: str) -> None:
         self._runner.show(self.agent, "progress", text, self.key)

@@ -125,8 +125,15 @@ class Session:
         """Cancel one action: for certain where its provider can, else it is waited for."""
         return await self._input(e.ActionGivenUp(action), id)
 
-    async def reply(self, key: str, text: str, *, id: str | None = None) -> str:
-        """Answer an agent's question (`events.Asked.key`)."""
+    async def reply(self, key: str, text: str, *, secret: bool = False, id: str | None = None) -> str:
+        """Answer an agent's question (`events.Asked.key`).
+
+        A `secret` answer goes from hand to hand within this process: the journal only says that
+        there was one. It is lost where another process hosts the session.
+        """
+        if secret:
+            self._services.hub.secrets[key] = text
+            text = "[given in secret]"
         return await self._input(e.Answered(key, text), id)
 
     async def review(

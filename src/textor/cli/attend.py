@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from textor import events as e
@@ -140,14 +140,15 @@ class Attendant:
         self.terminal.say(question.text, "bold")
         self.terminal.hold()
         while True:
-            line = await self._line(question.prompt, question.key)
+            with unseen() if question.secret else nullcontext():
+                line = await self._line(question.prompt, question.key)
             if question.key in self._settled:
                 return  # somebody else was quicker, or the action was given up
             if line is None:
                 await self._send(question, Answer(False, reason="nobody answered"), NOBODY)
                 return
             if question.kind == "agent":
-                await self.session.reply(question.key, line)
+                await self.session.reply(question.key, line, secret=question.secret)
                 return
             if question.kind == "review":
                 if line.strip() and (
@@ -237,6 +238,26 @@ class Attendant:
             raise KeyboardInterrupt
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """What is typed on the terminal is not shown."""
+    try:
+        import termios
+    except ImportError:  # Windows
+        yield
+        return
+    file = sys.stdin.fileno()
+    before = termios.tcgetattr(file)
+    hidden = [*before]
+    hidden[3] &= ~termios.ECHO
+    termios.tcsetattr(file, termios.TCSADRAIN, hidden)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
+        print(file=sys.stderr)
 
 
 async def read_line() -> str | None:

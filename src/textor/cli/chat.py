@@ -115,6 +115,9 @@ class Chat:
 
     async def _type(self) -> None:
         """Read what the person types until they leave."""
+        from prompt_toolkit.filters import Condition
+
+        unseen = Condition(self._secret)
         while True:
             default = ""
             if self.editing is not None:
@@ -124,7 +127,7 @@ class Chat:
                 default = arguments_text(action) if action is not None else self.editing.draft
             try:
                 text: str = await self._prompt.prompt_async(
-                    self._message, default=default, handle_sigint=False
+                    self._message, default=default, handle_sigint=False, is_password=unseen
                 )
             except EOFError:
                 return
@@ -152,6 +155,11 @@ class Chat:
             await self._hits.get()
             await self._stop()
             await self._flush()
+
+    def _secret(self) -> bool:
+        """Whether what is typed now answers a question that asks for a secret."""
+        question = next(iter(self.questions.values()), None)
+        return self.editing is None and question is not None and question.secret
 
     def _message(self) -> str:
         """The prompt: the line that is being written above it, and what Enter would do."""
@@ -206,7 +214,7 @@ class Chat:
         if question is None:
             return False
         if question.kind == "agent":
-            await self.session.reply(question.key, text)
+            await self.session.reply(question.key, text, secret=question.secret)
         elif question.kind == "review":
             if not await review(self.session, question, text):
                 self.editing = question

@@ -30,6 +30,7 @@ class Question(NamedTuple):
     agent: str = "main"
     action: Action | None = None
     digest: str = ""
+    secret: bool = False  #: the answer is typed unseen and kept nowhere
     draft: str = ""  #: the reply on one line, for editing
 
     @property
@@ -53,7 +54,8 @@ def at_the_gate(body: e.ActionJudged, action: Action) -> Question:
 
 
 def of_an_agent(body: e.Asked) -> Question:
-    return Question("agent", body.key, f"{body.agent} asks: {body.question}", body.agent)
+    text = f"{body.agent} asks: {body.question}"
+    return Question("agent", body.key, text, body.agent, secret=body.secret)
 
 
 def of_a_reply(key: str, body: e.GenerationFinished) -> Question:

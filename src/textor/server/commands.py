@@ -64,10 +64,11 @@ class Review(Command, frozen=True, tag="review"):
 
 
 class Reply(Command, frozen=True, tag="reply"):
-    """To the question with this key."""
+    """To the question with this key; `secret` where it asked for one (`events.Asked.secret`)."""
 
     key: Words
     text: str
+    secret: bool = False
 
 
 class Control(Command, frozen=True, tag="control"):
@@ -131,8 +132,8 @@ async def perform(session: Session, command: AnyCommand) -> str:
             return await session.edit_reply(agent, draft, id=id)
         case Review(id=id, agent=agent, verdict=verdict, remark=remark):
             return await session.review(agent, verdict, remark=remark, id=id)
-        case Reply(id=id, key=key, text=text):
-            return await session.reply(key, text, id=id)
+        case Reply(id=id, key=key, text=text, secret=secret):
+            return await session.reply(key, text, secret=secret, id=id)
         case Control(id=id, level=level, agent=agent):
             return await session.control(level, agent, id=id)
         case ChangeModel(id=id, model=model, agent=agent):

@@ -368,7 +368,7 @@ const reducers = {
   },
   "question.asked"(chat, data) {
     const key = `question:${data.key}`;
-    chat.put(key, "question", { agent: data.agent, key: data.key, text: data.question, answer: null });
+    chat.put(key, "question", { agent: data.agent, key: data.key, text: data.question, secret: data.secret === true, answer: null });
     if (data.agent.includes("/")) return; // its caller is asked, not the person
     chat.waiting.add(key);
     if (chat.live) chat.announce(`Textor asks: ${data.question}`);

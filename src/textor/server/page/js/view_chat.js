@@ -98,7 +98,7 @@ function Question({ item, session }) {
     event.preventDefault();
     setBusy(true);
     try {
-      await command(session, { kind: "reply", key: q.key, text: field.current.value });
+      await command(session, { kind: "reply", key: q.key, text: field.current.value, secret: q.secret });
     } catch (error) {
       setProblem(sentence(error));
     }
@@ -111,7 +111,8 @@ function Question({ item, session }) {
       ? html`<p class="plain answer">${q.answer}</p>`
       : !q.agent.includes("/") &&
         html`<form class="buttons" onSubmit=${send}>
-          <input ref=${field} type="text" required aria-label="Your answer" placeholder="Your answer" />
+          <input ref=${field} type=${q.secret ? "password" : "text"} autocomplete="off" required
+            aria-label="Your answer" placeholder=${q.secret ? "Not shown, not kept" : "Your answer"} />
           <button type="submit" class="primary" disabled=${busy}>Answer</button>
         </form>`}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}

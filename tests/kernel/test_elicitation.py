@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from kernel_parts import begin, ended, machine, until
 
+from textor import events as e
+from textor.actions import Capability, Outcome
 from textor.capabilities.modules.questions import Answer, Field, Question
+from textor.capabilities.port import Scope as PortScope
+from textor.capabilities.table import Entry, TableProvider
 from textor.elicitation import ask_person, read_answer, told
+from textor.testing import Call, Reply, ScriptedModel
 
 ONE = Question("shop", "How many?", (Field("count", "integer", required=True),))
 TWO = Question(
@@ -53,3 +60,30 @@ def test_a_question_says_who_asks_and_how_to_answer() -> None:
 
 def test_nobody_is_asked_outside_a_session() -> None:
     assert asyncio.run(ask_person(ONE, None)) == Answer("cancel")
+
+
+def test_a_secret_reaches_the_module_and_neither_journal_nor_model(tmp_path: Path) -> None:
+    got: list[Answer] = []
+
+    async def perform(arguments: dict[str, object], scope: PortScope) -> Outcome:
+        question = Question("vault", "The password?", (Field("password", secret=True, required=True),))
+        got.append(await ask_person(question, scope))
+        return Outcome("done", f"opened with {got[0].content['password']}")
+
+    opened = Capability("vault.open", "Open the vault.")
+
+    async def run() -> None:
+        model = ScriptedModel([Reply(calls=(Call("vault_open"),)), "It is open."])
+        async with machine(model, tmp=tmp_path) as made:
+            await made.services.registry.add(TableProvider("vault", [Entry(opened, perform)]))
+            session = await begin(made, model, "open it")
+            events = await until(session, lambda ev: isinstance(ev.body, e.Asked))
+            assert events[-1].body.secret
+            await session.reply(events[-1].body.key, "open sesame!", secret=True)
+            events = await until(session, ended)
+            assert got == [Answer("accept", {"password": "open sesame!"})]
+            assert "open sesame" not in str([ev.body for ev in events])
+            assert "open sesame" not in str(model.asked[1].context)
+            assert made.services.hub.secrets == {}
+
+    asyncio.run(run())
