@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -142,5 +143,24 @@ def test_the_wall_time_of_a_turn(tmp_path: Path) -> None:
             events = await until(session, ended)
             assert (events[-1].body.reason, events[-1].body.detail) == ("limit", "seconds")
             assert events[-1].body.text == "thinking"
+
+    asyncio.run(run())
+
+
+def test_a_command_on_the_machine_itself_is_asked_about_and_sees_it(tmp_path: Path) -> None:
+    async def run() -> None:
+        look = {"command": f"ls /proc/{os.getpid()}/cmdline"}  # no sandbox shows this process
+        calls = (Call("shell_run", look), Call("shell_host", look))
+        model = ScriptedModel([Reply(calls=calls), "seen"])
+        async with machine(model, tmp=tmp_path) as made:
+            session = await begin(made, model, "look", workspace=tmp_path)
+            events = await until(session, lambda ev: getattr(ev.body, "verdict", "") == "ask")
+            judged = events[-1].body
+            assert judged.action == "main.1.2"
+            await session.answer(judged.action, True)
+            events = await until(session, ended)
+            outcomes = {b.action: b.outcome.exit_status for b in bodies(events, e.ActionFinished)}
+            assert outcomes["main.1.1"] != 0
+            assert outcomes["main.1.2"] == 0
 
     asyncio.run(run())

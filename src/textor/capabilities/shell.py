@@ -43,6 +43,15 @@ RUN = Capability(
     examples=("execute [ls -l] in the shell", "run the program [make test]"),
 )
 
+HOST = msgspec.structs.replace(
+    RUN,
+    name="shell.host",
+    purpose="Run a shell command on the machine itself, outside the sandbox: for its processes, services "
+    "and network. A person is asked. Use shell.run for everything else.",
+    phrases=("run command [] on this machine",),
+    examples=("find the process on port [59001] of this machine",),
+)
+
 #: Names of variables that hold secrets; they are not handed to a command on the host.
 SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|(^|_)auth(_|$)")
 
@@ -55,32 +64,39 @@ _STOPPED: dict[Reason, str] = {
 
 
 class ShellProvider(TableProvider):
-    """The provider `shell`. Without a sandbox commands run on the host, and the gate asks each time."""
+    """The provider `shell`: `shell.run` in the sandbox, `shell.host` on purpose outside it.
+
+    Without a sandbox `shell.run` is on the host, and the gate asks each time.
+    """
 
     def __init__(self, sandbox: Sandbox | None, limits: Limits | None = None) -> None:
         self.sandbox = sandbox
         self.limits = limits or Limits()
         self._shell = shutil.which("bash") or "/bin/sh"
         capability = msgspec.structs.replace(RUN, sandboxed=sandbox is not None)
-        super().__init__("shell", [Entry(capability, self._run)])
+        on_host = [Entry(HOST, self._host)] if sandbox is not None else []
+        super().__init__("shell", [Entry(capability, self._run), *on_host])
 
     async def _run(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
-        timeout, on_output = arguments["timeout"], _last_lines(scope)
-        if self.sandbox is not None:
-            argv = [self.sandbox.shell, "-c", arguments["command"]]
-            ended = await self.sandbox.run(
-                argv, scope.workspace, timeout=timeout, limits=self.limits, on_output=on_output
-            )
-        else:
-            argv = [self._shell, "-c", arguments["command"]]
-            ended = await run(
-                argv,
-                cwd=scope.workspace,
-                env=host_environment(),
-                timeout=timeout,
-                limits=self.limits,
-                on_output=on_output,
-            )
+        if self.sandbox is None:
+            return await self._host(arguments, scope)
+        timeout = arguments["timeout"]
+        argv = [self.sandbox.shell, "-c", arguments["command"]]
+        ended = await self.sandbox.run(
+            argv, scope.workspace, timeout=timeout, limits=self.limits, on_output=_last_lines(scope)
+        )
+        return self._outcome(ended, timeout, scope)
+
+    async def _host(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
+        timeout = arguments["timeout"]
+        ended = await run(
+            [self._shell, "-c", arguments["command"]],
+            cwd=scope.workspace,
+            env=host_environment(),
+            timeout=timeout,
+            limits=self.limits,
+            on_output=_last_lines(scope),
+        )
         return self._outcome(ended, timeout, scope)
 
     async def close(self) -> None:
