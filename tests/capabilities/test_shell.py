@@ -34,7 +34,15 @@ def run(desk, shell, command, **arguments):
 
 
 def still_running() -> list[int]:
-    return descendants(os.getpid(), 1000)
+    return [pid for pid in descendants(os.getpid(), 1000) if not ended(pid)]
+
+
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or only waits to be asked how it ended (a program of another test)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 # -- on both -------------------------------------------------------------------------------
