@@ -48,9 +48,11 @@ class Labelling:
     ) -> Outcome:
         if not isinstance(scope, Scope):
             return await invoke(action, scope)
-        if self._moved(action, capability, scope):
-            return Outcome("denied", "Not done: what it acts on was changed after it was allowed.")
         paths = paths_of(action, capability, scope.workspace)
+        # only what names a path, or runs over the workspace, can act elsewhere than it was judged
+        placed = bool(paths) or "execute" in capability.effects
+        if placed and self._moved(action, capability, scope):
+            return Outcome("denied", "Not done: what it acts on was changed after it was allowed.")
         await self._mark(action, capability, scope, paths)
         outcome = await invoke(action, scope)
         brought = self._brought(action, capability, scope, paths, outcome)

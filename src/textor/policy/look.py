@@ -141,10 +141,12 @@ def _touched(
     paths: Sequence[Path], workspace: Path, capability: Capability, guarded: Sequence[Path]
 ) -> tuple[Path, ...]:
     """Those of Textor's own files that lie at, below or (if it changes something) above a path."""
-    real = [Path(os.path.realpath(path)) for path in guarded]
     changes = capability.effects != ("read",)
     if "execute" in capability.effects:
         paths = (*paths, Path(os.path.realpath(workspace)))
+    if not paths:
+        return ()
+    real = [Path(os.path.realpath(path)) for path in guarded]
     return tuple(
         own
         for own in real
