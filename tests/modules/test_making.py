@@ -441,6 +441,27 @@ def test_review_and_find_as_an_agent_uses_them(tmp_path: Path) -> None:
     assert find.state == "failed" and "No catalogue of modules is configured" in find.text
 
 
+def test_an_agent_reads_the_code_as_well(tmp_path: Path) -> None:
+    agents = tmp_path / ".textor" / "agents"
+    agents.mkdir(parents=True)
+    (agents / "critic.md").write_text("---\npurpose: Reads code.\n---\nYou read code.\n")
+
+    async def run() -> None:
+        critic = main(["It asks a wiki, as it says. Load it."], "critic")
+        script = [act("modules.review", source="import urllib.request\n", reader="critic"), "Load it then."]
+        person = main(script)
+        async with making(tmp_path, [person, critic]) as made:
+            session = await made.create(workspace=tmp_path, agent="main")
+            assert (await session.ask("review it")).text == "Load it then."
+            told = str(person.asked[1].context.messages[-1])
+            assert "network: imports urllib.request" in told
+            assert "Read by critic:" in told and "It asks a wiki" in told
+            assert "import urllib.request" in str(critic.asked[0].context.messages[-1])
+            assert not (await session.state()).owed
+
+    asyncio.run(run())
+
+
 def test_catalogues_are_configured(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[modules]\ncatalogues = ["~/m"]\nregistries = ["https://r.example"]\n')
