@@ -10,7 +10,7 @@ from kernel_parts import begin, bodies, ended, machine, until
 
 from textor import events as e
 from textor.errors import JournalError
-from textor.events import Event
+from textor.events import Event, Limits
 from textor.journal.memory import MemoryJournal
 from textor.testing import ScriptedModel
 
@@ -37,6 +37,26 @@ def test_a_dialogue_that_outgrows_its_room_is_summarised(tmp_path: Path) -> None
             assert state.agents["main"].dialogue[0].text.startswith("[Summary")
             asked = model.asked[-1].context.messages
             assert sum(len(m.text) for m in asked) < 600 * 4
+
+    asyncio.run(run())
+
+
+def test_a_summary_is_within_the_budget_like_any_request(tmp_path: Path) -> None:
+    async def run() -> None:
+        def script(context: object) -> str:
+            last = model.asked[-1].context.messages[-1].text
+            return "They spoke." if last.startswith("Summarise") else "word " * 40
+
+        model = ScriptedModel(script, window=600)
+        async with machine(model, tmp=tmp_path) as made:
+            limits = Limits(iterations=50, tokens=2500)
+            session = await begin(made, model, capabilities=["time.now"], limits=limits)
+            ends = [await session.ask(f"message {n} " + "filler " * 20) for n in range(20)]
+            assert (ends[-1].reason, ends[-1].detail) == ("limit", "tokens")
+            assert (await session.state()).usage.total <= 2500
+            asked = len(model.asked)
+            await session.ask("once more")
+            assert len(model.asked) == asked  # neither a reply nor a summary was asked for
 
     asyncio.run(run())
 

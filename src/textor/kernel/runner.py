@@ -205,11 +205,13 @@ class Runner:
     async def _summarise(self, step: Step) -> list[e.Body]:
         agent = self.state.agents[step.agent]
         count = summary.oldest(agent)
-        text, usage = "", Usage(input=budget.estimate_input(agent, ""), estimated=True)
+        text, usage = "", Usage(estimated=True)
         try:
-            async with aclosing(
-                self.services.model(agent.model).generate(summary.request(agent, count))
-            ) as chunks:
+            model = self.services.model(agent.model)
+            if isinstance(reserved := budget.reserve(self.state, agent, "", model.price), str):
+                return [e.SummaryFailed(agent.id, f"the budget of {reserved} does not allow it")]
+            usage = reserved
+            async with aclosing(model.generate(summary.request(agent, count, usage.output))) as chunks:
                 async for chunk in chunks:
                     if isinstance(chunk, WaitChunk):
                         text = ""
@@ -217,10 +219,9 @@ class Runner:
                         text += chunk.text
                     elif isinstance(chunk, UsageChunk):
                         usage = chunk.usage
-        except ModelError as error:
+        except TextorError as error:
             return [e.SummaryFailed(agent.id, str(error), usage)]
-        message = summary.replacement(agent, count, text)
-        if message is None:
+        if (message := summary.replacement(agent, count, text)) is None:
             return [e.SummaryFailed(agent.id, "the summary was not shorter", usage)]
         return [e.Summarised(agent.id, count, message, usage)]
 

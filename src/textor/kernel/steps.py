@@ -62,12 +62,11 @@ class Now:
         now = self.services.clock()
         if limit := budget.reached(self.state, agent, now):
             return [self._limit(agent, limit)]
+        status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
+        if isinstance(reserved := budget.reserve(self.state, agent, status, self._price(agent)), str):
+            return [self._limit(agent, reserved)]
         if agent.turn and agent.turn.unsummarised >= summary.MOST_FAILURES:
             return [self._limit(agent, "context")]
-        status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
-        reserved = budget.reserve(self.state, agent, status, self._price(agent))
-        if isinstance(reserved, str):
-            return [self._limit(agent, reserved)]
         return [e.GenerationStarted(agent.id, agent.iterations + 1, agent.model, status, reserved)]
 
     def _price(self, agent: AgentState) -> budget.Price:

@@ -36,10 +36,10 @@ def oldest(agent: AgentState) -> int:
     return count
 
 
-def request(agent: AgentState, count: int) -> Context:
-    """The prompt that asks for a summary of the first `count` messages."""
+def request(agent: AgentState, count: int, most: int) -> Context:
+    """The prompt that asks for a summary of the first `count` messages, in `most` tokens at most."""
     messages = (*agent.prefix, *agent.dialogue[:count], said("user", REQUEST))
-    return Context(messages, agent.tools, max_tokens=max(agent.room // 4, 64))
+    return Context(messages, agent.tools, max_tokens=min(max(agent.room // 4, 64), most))
 
 
 def replacement(agent: AgentState, count: int, text: str) -> Message | None:
