@@ -14,13 +14,13 @@ import ssl
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import cast
 
 import httpx2
 import openai
 from openai.types.chat import ChatCompletionChunk, chat_completion_chunk
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import ModelRequest, ModelResponseStreamEvent
+from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings, OpenAIStreamedResponse
 from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -33,8 +33,8 @@ from textor.models.server import Server
 from textor.models.thinking import Thinking
 from textor.models.wire import body_of
 
-#: Stands in for the messages, which are in the body: the library wants some.
-_PLACE: list[Any] = [ModelRequest.user_text_prompt("")]
+#: The messages are in the body; what stands here would be walked through by the library for nothing.
+_NONE: list[ModelMessage] = []
 
 #: Fields in which servers send reasoning.
 _REASONING = ("reasoning_content", "reasoning")
@@ -51,7 +51,7 @@ class OpenAIClient:
     async def stream(self, request: Request) -> AsyncGenerator[Chunk, None]:
         model = self._model_here()
         settings = self._settings(request)
-        async with model_request_stream(model, _PLACE, model_settings=settings) as stream:
+        async with model_request_stream(model, _NONE, model_settings=settings) as stream:
             assert isinstance(stream, _Stream)
             try:
                 async for event in stream:
