@@ -224,6 +224,8 @@ class Machine:
             await self.broker.close()
         if self.host is not None:
             await self.host.close()
+        if (end := getattr(self.services.compile, "close", None)) is not None:
+            await asyncio.to_thread(end)
         await self.services.registry.close()
         await self._models.close()
         await self.journal.close()
@@ -277,6 +279,7 @@ def known_secrets(config: Config) -> None:
     """Have the keys of the configuration, of the environment and of our own server masked."""
     for provider, settings in config.providers.items():
         KNOWN.add(f"providers.{provider}.api_key", settings.api_key)
+    KNOWN.add("apps.email.password", config.apps.email.password)
     for name, secret in from_environment():
         KNOWN.add(name, secret)
     with suppress(OSError, UnicodeDecodeError):

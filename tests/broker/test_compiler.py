@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_parts import fill, http_form, launch_form
+import pytest
+from broker_parts import fill, http_form, launch_form, machine
 
 from textor.broker.book import Book
 from textor.broker.compiler import AT_ONCE, Compiler
@@ -55,7 +58,7 @@ def many(count: int) -> Book:
 
 def test_lines_are_compiled_by_words_until_the_vectors_are_there() -> None:
     embedder = Slow()
-    compiler, catalogue = Compiler(embedder), many(AT_ONCE + 8).catalogue()
+    compiler, catalogue = Compiler(embedder, patience=0), many(AT_ONCE + 8).catalogue()
     (line,) = compiler.compile_now(["more music [3]"], catalogue)
     assert line.state == "fail"  # by words it is like nothing
     (exact,) = compiler.compile_now(["turn knob 9 of radio to [3]"], catalogue)
@@ -99,3 +102,67 @@ def test_the_25_lines_of_the_document_over_registered_apps() -> None:
     asked = [c.line for expected, c in pairs if c.state != "match" and expected]
     assert wrong == []
     assert len(asked) <= 3, asked
+
+
+class Stepwise(Slow):
+    """It waits in each piece, and counts them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = threading.Event()
+        self.pieces = 0
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        self.pieces += 1
+        self.inside.set()
+        return super().encode(texts, role)
+
+
+def test_the_end_does_not_wait_for_all_vectors_and_leaves_no_thread_in_the_model() -> None:
+    """One that is inside onnxruntime when the interpreter ends aborts the whole program."""
+    embedder = Stepwise()
+    compiler, catalogue = Compiler(embedder, patience=0), many(900).catalogue()
+    compiler.compile_now(["more music [3]"], catalogue)
+    thread = compiler.prepare(catalogue)
+    assert thread is not None and embedder.inside.wait(20)
+    ending = threading.Thread(target=compiler.close)
+    ending.start()
+    assert compiler.ended.wait(20)
+    embedder.let.set()
+    ending.join(20)
+    assert not thread.is_alive()
+    assert embedder.pieces == 1
+
+
+def test_a_machine_that_is_closed_ends_its_compiler(tmp_path: Path) -> None:
+    async def test() -> Compiler:
+        async with machine(tmp=tmp_path) as made:
+            return made.broker.compiler
+
+    assert asyncio.run(test()).ended.is_set()
+
+
+def test_many_vectors_that_are_there_at_once_are_waited_for() -> None:
+    """As in a command that lives for one plan, where they come from the disk."""
+    embedder = Slow()
+    embedder.let.set()
+    (line,) = Compiler(embedder, patience=20).compile_now(["more music [3]"], many(AT_ONCE + 8).catalogue())
+    assert line.candidates[0].capability == "radio.turn_knob_7"
+
+
+@pytest.mark.parametrize(
+    "line", ["delete all my files", "delete everything", "erase my hard disk", "empty the trash"]
+)
+def test_what_none_of_our_apps_does_is_not_run_by_the_nearest(line: str) -> None:
+    """Case R16, among all that the apps in the box register: `clear drawing` is far from the line,
+    and everything else still further."""
+    embedder = MiniLM()
+    embedder.fetch()
+    book = Book()
+    for name in ("email", "chart", "calendar", "drawing"):
+        app = import_module(f"textor.apps.{name}.program").app
+        forms = [form | {"AppPath": str(PYTHON), "AppArguments": []} for form in app.capabilities()]
+        fill(book, forms)
+    near, compiled = Compiler(embedder).compile_now(["wipe the drawing", line], book.catalogue())
+    assert (near.state, near.capability) == ("match", "drawing.clear")
+    assert compiled.state != "match", compiled

@@ -45,8 +45,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of one embedder.
 
     A candidate with a probability of at least `match` and no objection is a match; a line whose
-    best score is below `least` fails; a lead below `tie` makes it ambiguous. `lines` is how many
-    labelled lines it was fitted on.
+    best score is below `least` fails; a lead below `tie` makes it ambiguous. A line that says nothing
+    in brackets is no match below the score `distant`: there the lead alone would speak for it, which
+    is large wherever nothing else is near ("delete all my files" among apps that clear a drawing).
+    `lines` is how many labelled lines it was fitted on.
     """
 
     model_id: str
@@ -55,6 +57,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     match: float
     least: float
     tie: float = 0.10
+    distant: float = 0.0
     lines: int = 0
 
     def probability(self, features: Features) -> float:
@@ -98,6 +101,7 @@ def fit(model_id: str, examples: Sequence[Labelled], precision: float = PRECISIO
         match=reached[0] if reached else _STEPS[-1],
         # A line shares few words with what it means, where its meaning shares most.
         least=0.15 if model_id == LEXICAL else 0.30,
+        distant=0.0 if model_id == LEXICAL else 0.40,
         lines=len(examples),
     )
 

@@ -10,6 +10,7 @@ _MINILM = Calibration(
     weights=Features(score=0.2, lead=10.763, opposed=-5.087, unfit=-0.26, shape=1.071, vague=-1.673),
     match=0.65,
     least=0.30,
+    distant=0.40,
     lines=153,
 )
 _WORDS = Calibration(

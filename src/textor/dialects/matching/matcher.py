@@ -199,7 +199,8 @@ class Matcher:
         if found.opposed:
             return "fail", f"{name} is nearest, but {first.objection}."
         if made:
-            sure = candidates[0].probability >= made.match
+            near = found.score >= made.distant or found.shape > 0
+            sure = near and candidates[0].probability >= made.match
         else:
             sure = found.score >= BARE_SCORE and found.lead >= BARE_LEAD
         if sure and not first.objection:
