@@ -50,6 +50,18 @@ def test_flags_lie_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     assert config.model_for("coder") == "a:coder" and config.model_for("main") == "b:2"
 
 
+def test_a_table_in_a_table_has_its_variables_and_its_password_is_no_ones(tmp_path: Path) -> None:
+    text = '[apps.email]\nhost = "mail"\npassword = "s3cret"\n'
+    config = written(tmp_path, text, {"TEXTOR_APPS_EMAIL_PORT": "2525", "TEXTOR_MODULES_GIT": '["g"]'})
+    assert (config.apps.email.host, config.apps.email.port) == ("mail", 2525)
+    assert config.modules.git == ("g",)
+    assert "s3cret" not in config.show() and 'password = "********"' in config.show()
+    assert "[apps" not in written(tmp_path, "").show()
+    config.path.write_text(text)
+    config.path.chmod(0o644)
+    assert "chmod 600" in load(config.path, {}).warnings[0]
+
+
 def test_options_that_were_not_given_change_nothing(tmp_path: Path) -> None:
     assert written(tmp_path, "[server]\nport = 5\n", server__port=None).server.port == 5
 
@@ -123,6 +135,7 @@ def test_a_fault_is_one_sentence_with_its_place(tmp_path: Path, text: str, says:
     ("env", "says"),
     [
         ({"TEXTOR_SERVER_PORT": "x"}, ["the environment variable TEXTOR_SERVER_PORT", "whole number"]),
+        ({"TEXTOR_APPS_EMAIL_HSOT": "x"}, ["TEXTOR_APPS_EMAIL_HSOT", "[apps.email]", "did you mean host?"]),
         ({"TEXTOR_SERVER_PROT": "1"}, ["TEXTOR_SERVER_PROT", "did you mean port?"]),
         ({"TEXTOR_MODEL": "gpt"}, ["TEXTOR_MODEL", "provider:name"]),
         ({"TEXTOR_PROVIDERS_A_TEMPERATURE": "9"}, ["TEXTOR_PROVIDERS_A_TEMPERATURE", "from 0 to 2"]),

@@ -25,7 +25,9 @@ from textor.settings import (
     ADDRESS,
     ADDRESS_OR_NONE,
     COMMAND,
+    AppSettings,
     ContainerSettings,
+    EmailSettings,
     ModelSettings,
     ModuleSettings,
     ProviderSettings,
@@ -98,6 +100,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
     modules: ModuleSettings = ModuleSettings()
+    apps: AppSettings = AppSettings()
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -119,6 +122,7 @@ class Config(msgspec.Struct, frozen=True):
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
     modules: ModuleSettings = ModuleSettings()
+    apps: AppSettings = AppSettings()
     sources: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 
@@ -189,7 +193,8 @@ def load(
     file = msgspec.convert(tree, File)
     if text is None and named:
         warnings.append(f"There is no configuration file {path}; `textor config init` writes one.")
-    if text is not None and _open_to_others(path) and any(p.api_key for p in file.providers.values()):
+    secrets = [*(p.api_key for p in file.providers.values()), file.apps.email.password]
+    if text is not None and _open_to_others(path) and any(secrets):
         warnings.append(f"Others can read the keys in {path}; `chmod 600 {path}` keeps them yours.")
     limits = Limits(**{f: getattr(file.limits, f) for f in LimitSettings.__struct_fields__})
     return Config(
@@ -204,6 +209,7 @@ def load(
         sandbox=file.sandbox,
         containers=file.containers,
         modules=file.modules,
+        apps=file.apps,
         sources=sources,
         warnings=tuple(warnings),
     )
@@ -370,13 +376,14 @@ def _masked(config: Config) -> dict[str, Any]:
         "sandbox": msgspec.to_builtins(config.sandbox),
         "containers": msgspec.to_builtins(config.containers),
         "modules": msgspec.to_builtins(config.modules),
+        "apps": {"email": _given(config.apps.email)} if config.apps != AppSettings() else {},
         "providers": {name: _given(p) for name, p in config.providers.items()},
     }
     masked: dict[str, Any] = mask(tree)
     return masked
 
 
-def _given(settings: ProviderSettings | ModelSettings) -> dict[str, Any]:
+def _given(settings: ProviderSettings | ModelSettings | EmailSettings) -> dict[str, Any]:
     """Only what differs from "as the provider says"."""
     given: dict[str, Any] = {}
     for key in settings.__struct_fields__:

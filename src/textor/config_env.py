@@ -15,7 +15,13 @@ import msgspec
 
 from textor import explain
 from textor.errors import ConfigError
-from textor.settings import ContainerSettings, ProviderSettings, SandboxSettings
+from textor.settings import (
+    ContainerSettings,
+    EmailSettings,
+    ModuleSettings,
+    ProviderSettings,
+    SandboxSettings,
+)
 
 #: Provider -> the variables that hold its key and its address by custom.
 USUAL: dict[str, tuple[str, str]] = {
@@ -67,6 +73,8 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
         "context": config.ContextSettings,
         "sandbox": SandboxSettings,
         "containers": ContainerSettings,
+        "modules": ModuleSettings,
+        "apps.email": EmailSettings,
     }
 
 
@@ -88,15 +96,18 @@ def _path(name: str, tree: dict[str, Any]) -> tuple[str, ...] | None:
             f"The environment variable {name} ends in no key of a provider"
             f"{explain.known(key.rpartition('_')[2], fields)}."
         )
-    struct = _sections().get(section)
-    if struct is None:
-        return None
-    if key not in struct.__struct_fields__:
-        raise ConfigError(
-            f"The environment variable {name} names no key of [{section}]"
-            f"{explain.known(key, struct.__struct_fields__)}."
-        )
-    return section, key
+    for section, struct in _sections().items():
+        begin = f"TEXTOR_{section.replace('.', '_')}_".upper()
+        if not name.startswith(begin):
+            continue
+        key = name.removeprefix(begin).lower()
+        if key not in struct.__struct_fields__:
+            raise ConfigError(
+                f"The environment variable {name} names no key of [{section}]"
+                f"{explain.known(key, struct.__struct_fields__)}."
+            )
+        return *section.split("."), key
+    return None
 
 
 def _same_name(key: str, names: Any) -> str:
@@ -109,7 +120,7 @@ def _value(name: str, text: str, path: tuple[str, ...]) -> Any:
     check tells what would."""
     if path[0] in ("models", "data"):
         return text
-    struct = ProviderSettings if path[0] == "providers" else _sections()[path[0]]
+    struct = ProviderSettings if path[0] == "providers" else _sections()[".".join(path[:-1])]
     field = next(f for f in msgspec.structs.fields(struct) if f.name == path[-1])
     try:
         if text.lstrip()[:1] in ("{", "["):
@@ -124,7 +135,7 @@ def _value(name: str, text: str, path: tuple[str, ...]) -> Any:
 def _guess(name: str) -> str:
     known = [*_SHORT, "TEXTOR_CONFIG"]
     for section, struct in _sections().items():
-        known += [f"TEXTOR_{section}_{key}".upper() for key in struct.__struct_fields__]
+        known += [f"TEXTOR_{section.replace('.', '_')}_{key}".upper() for key in struct.__struct_fields__]
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)

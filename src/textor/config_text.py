@@ -76,6 +76,13 @@ kind = "auto"
 [containers]
 # images = ["python:3.*"]       # images that agents may start without asking
 # folders = []                  # folders beside the workspace that they may mount
+
+# The account that the app `email` sends from; `keyring set textor-email USER` keeps its password.
+# [apps.email]
+# host = "smtp.example.org"
+# user = "anna"
+# sender = "Anna Berg <anna@example.org>"
+# security = "starttls"         # or "tls"; "none" on this machine only
 """
 
 

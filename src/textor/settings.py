@@ -66,6 +66,33 @@ class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     git: tuple[str, ...] = ()
 
 
+class EmailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The account that the app `email` sends from (`[apps.email]`).
+
+    `sender` is an address, with a name if you like. `security` "tls" speaks TLS from the first byte
+    (port 465), "starttls" begins it on a plain connection (587), "none" is for this machine. The
+    server's certificate is checked against those of the system, and those in the PEM file
+    `certificates` if one is named. Without `password` it is asked of the keyring.
+    """
+
+    host: str = ""
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    certificates: str = ""
+    user: str = ""
+    password: str = ""
+    sender: str = ""
+
+
+class AppSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person sets for the apps in the box."""
+
+    email: EmailSettings = EmailSettings()
+
+
+Medium = Literal["image", "audio", "file"]
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of one model of a provider; None means "as the provider says".
 
@@ -79,6 +106,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price_input: float | None = None
     price_output: float | None = None
     price_cached: float | None = None
+    media: tuple[Medium, ...] | None = None
     args: dict[str, Any] = {}
 
 
@@ -89,7 +117,7 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     one. `args` are further fields of the request's body, passed on as they are. `models` holds
     what differs for single models, by the name that the server knows them by. `gbnf` says that
     the server takes a grammar in the request (llama.cpp), `json_schema` that it takes
-    `response_format`; times are in seconds.
+    `response_format`, `media` what it takes beside text; times are in seconds.
     """
 
     base_url: str = ""
@@ -101,6 +129,7 @@ class ProviderSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     native_tools: bool | None = None
     json_schema: bool | None = None
     gbnf: bool | None = None
+    media: tuple[Medium, ...] | None = None
     request_timeout: float | None = None
     first_event_timeout: float | None = None
     args: dict[str, Any] = {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -14,11 +16,11 @@ from typing import Any
 import pytest
 from app_parts import Served, needs_chromium, served, window
 
-from textor.apps.email.account import account_path
 from textor.apps.email.addresses import parse_addresses
 from textor.apps.email.program import app
 from textor.apps.files import files_folder
 from textor.apps.store import Refused
+from textor.config import config_path
 
 
 class Box:
@@ -66,7 +68,7 @@ def account(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
         "SENDER": "Robert Henry <r@example.org>",
     }
     for name, value in settings.items():
-        monkeypatch.setenv(f"TEXTOR_EMAIL_{name}", value)
+        monkeypatch.setenv(f"TEXTOR_APPS_EMAIL_{name}", value)
 
 
 async def letter(site: Served) -> None:
@@ -209,13 +211,13 @@ def test_an_account_that_cannot_send_is_told(monkeypatch: pytest.MonkeyPatch) ->
         async with served(app) as site:
             await letter(site)
             said = await site.refusal("/send", {}, 409)
-            assert "no account" in said and "email.toml" in said
+            assert "no account" in said and "[apps.email]" in said and str(config_path()) in said
             account(monkeypatch, 1)
             assert "mail server 127.0.0.1:1 cannot be used" in await site.refusal("/send", {}, 424)
-            monkeypatch.setenv("TEXTOR_EMAIL_USER", "anna")
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_USER", "anna")
             assert "no password for anna" in await site.refusal("/send", {}, 409)
-            monkeypatch.setenv("TEXTOR_EMAIL_PASSWORD", "secret")
-            monkeypatch.setenv("TEXTOR_EMAIL_HOST", "mail.example.org")
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_PASSWORD", "secret")
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_HOST", "mail.example.org")
             assert "in the clear" in await site.refusal("/send", {})
             assert app.state.sent == ""
 
@@ -253,12 +255,12 @@ def test_the_password_is_asked_of_the_keyring(monkeypatch: pytest.MonkeyPatch, t
         try:
             async with server as box, served(app) as site:
                 await letter(site)
-                monkeypatch.setenv("TEXTOR_EMAIL_USER", "anna")
+                monkeypatch.setenv("TEXTOR_APPS_EMAIL_USER", "anna")
                 await site.ok("/send", {})
                 assert len(box.letters) == 1
                 await site.ok("/app/new", {})
                 await letter(site)
-                monkeypatch.setenv("TEXTOR_EMAIL_PASSWORD", "wrong")
+                monkeypatch.setenv("TEXTOR_APPS_EMAIL_PASSWORD", "wrong")
                 assert "refused the password of anna" in await site.refusal("/send", {})
         finally:
             keyring.set_keyring(before)
@@ -266,21 +268,137 @@ def test_the_password_is_asked_of_the_keyring(monkeypatch: pytest.MonkeyPatch, t
     asyncio.run(run())
 
 
-def test_a_wrong_account_file_says_where(tmp_path: Path) -> None:
+def test_the_account_stands_in_the_configuration(tmp_path: Path) -> None:
     async def run() -> None:
         async with served(app) as site:
             await letter(site)
-            path = account_path()
+            path = config_path()
             path.parent.mkdir(parents=True)
             for text, told in (
-                ('host = "h"\nsender = "a@b.de"\npassword = "x"', "password"),
-                ('host = "h"', "sender"),
+                ('sender = "a@b.de"', "apps.email.host is not set"),
+                ('host = "h"', "apps.email.sender is not set"),
                 ('host = "h"\nsender = "a@b.de"\nport = 0', "port"),
-                ("host =", str(path)),
+                ('host = "h"\nsender = "a@b.de"\npasword = "x"', "did you mean password?"),
+                ("host =", "TOML"),
             ):
-                path.write_text(text)
+                path.write_text(f"[apps.email]\n{text}")
                 said = await site.refusal("/send", {}, 409)
                 assert str(path) in said and told in said
+            path.write_text(
+                '[apps.email]\nhost = "127.0.0.1"\nport = 1\nsecurity = "none"\nsender = "a@b.de"'
+            )
+            assert "mail server 127.0.0.1:1 cannot be used" in await site.refusal("/send", {}, 424)
+
+    asyncio.run(run())
+
+
+# -- over TLS ----------------------------------------------------------------------------------
+
+
+class Certificate:
+    """One that is made here, for "localhost" alone; nobody else vouches for it."""
+
+    def __init__(self, folder: Path) -> None:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+        now = datetime.now(UTC)
+        made = (
+            x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        self.path, secret = folder / "mail.pem", folder / "mail.key"
+        self.path.write_bytes(made.public_bytes(pem))
+        secret.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.load_cert_chain(self.path, secret)
+
+
+@asynccontextmanager
+async def tls_server(
+    monkeypatch: pytest.MonkeyPatch, certificate: Certificate, security: str
+) -> AsyncIterator[Box]:
+    """A mail server that takes nothing and no password in the clear."""
+    from aiosmtpd.smtp import SMTP, AuthResult
+
+    def check(server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
+        return AuthResult(success=given.password == b"s3cret", handled=False)
+
+    def smtp() -> SMTP:
+        starts = {"tls_context": certificate.context, "require_starttls": True}
+        # Where TLS is there from the first byte, aiosmtpd is not told of it.
+        options = starts if security == "starttls" else {"auth_require_tls": False}
+        return SMTP(box, authenticator=check, auth_required=True, **options)
+
+    box = Box()
+    outer = certificate.context if security == "tls" else None
+    server = await asyncio.get_running_loop().create_server(smtp, "127.0.0.1", 0, ssl=outer)
+    account(monkeypatch, server.sockets[0].getsockname()[1])
+    for name, value in (
+        ("HOST", "localhost"),
+        ("SECURITY", security),
+        ("USER", "anna"),
+        ("PASSWORD", "s3cret"),
+    ):
+        monkeypatch.setenv(f"TEXTOR_APPS_EMAIL_{name}", value)
+    try:
+        yield box
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+@pytest.mark.parametrize("security", ["starttls", "tls"])
+def test_mail_goes_over_tls_to_a_server_that_is_vouched_for(
+    security: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    certificate = Certificate(tmp_path)
+
+    async def run() -> None:
+        async with tls_server(monkeypatch, certificate, security) as box, served(app) as site:
+            await letter(site)
+            said = await site.refusal("/send", {}, 424)
+            assert "is not trusted: self-signed certificate. Nothing was sent." in said
+            assert "certificates = …" in said
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_CERTIFICATES", str(certificate.path))
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_HOST", "127.0.0.1")
+            said = await site.refusal("/send", {}, 424)
+            assert "IP address mismatch" in said and "as its certificate has it" in said
+            assert (box.letters, app.state.sent) == ([], "")
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_HOST", "localhost")
+            assert (await site.ok("/send", {}))["text"].startswith("Sent to anna@example.org")
+            assert [got["Subject"] for got in box.letters] == ["Café & Grüße"]
+
+    asyncio.run(run())
+
+
+def test_the_other_kind_of_tls_and_a_file_without_a_certificate_are_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    certificate = Certificate(tmp_path)
+
+    async def run() -> None:
+        async with tls_server(monkeypatch, certificate, "starttls") as box, served(app) as site:
+            await letter(site)
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_SECURITY", "tls")
+            said = await site.refusal("/send", {}, 424)
+            assert "does not speak TLS as it should" in said and 'security = "starttls"' in said
+            for name, told in (("no.pem", "No such file"), ("mail.key", "no certificate in PEM form")):
+                monkeypatch.setenv("TEXTOR_APPS_EMAIL_CERTIFICATES", str(tmp_path / name))
+                assert told in await site.refusal("/send", {}, 409)
+            assert box.letters == []
+        async with mail_server(monkeypatch), served(app) as site:
+            await letter(site)
+            monkeypatch.delenv("TEXTOR_APPS_EMAIL_CERTIFICATES")
+            monkeypatch.setenv("TEXTOR_APPS_EMAIL_SECURITY", "starttls")
+            assert "It offers no STARTTLS here" in await site.refusal("/send", {}, 424)
 
     asyncio.run(run())
 

@@ -184,7 +184,7 @@ async def mail_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Letters]
         "SECURITY": "none",
         "SENDER": "a@example.org",
     }.items():
-        monkeypatch.setenv(f"TEXTOR_EMAIL_{name}", value)
+        monkeypatch.setenv(f"TEXTOR_APPS_EMAIL_{name}", value)
     try:
         yield letters
     finally:

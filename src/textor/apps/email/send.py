@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from email.headerregistry import Address as Header
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from pathlib import Path
 
-from textor.apps.email.account import SERVICE, Account, password
+from textor.apps.email.account import PORTS, SERVICE, password
 from textor.apps.email.addresses import Address, parse_addresses
 from textor.apps.store import Refused
+from textor.settings import EmailSettings
 
 TIMEOUT = 30  #: seconds that the server is waited for
 HERE = ("127.0.0.1", "localhost", "::1")
@@ -36,15 +38,15 @@ def compose(
     return message
 
 
-def send(account: Account, message: EmailMessage) -> dict[str, str]:
+def send(account: EmailSettings, message: EmailMessage) -> dict[str, str]:
     """Send it; returns the addresses that the server refused, with its reason. Raises `Refused` when
     nobody gets it."""
     sender = parse_addresses(account.sender)[0]
     message["From"] = _header(sender)
     message["Message-ID"] = make_msgid(domain=sender.bare.partition("@")[2])
-    secret = password(account.user) if account.user else ""
+    secret = password(account) if account.user else ""
     if account.user and not secret:
-        hint = f"Run `keyring set {SERVICE} {account.user}`, or set TEXTOR_EMAIL_PASSWORD."
+        hint = f"Run `keyring set {SERVICE} {account.user}`, or set TEXTOR_APPS_EMAIL_PASSWORD."
         raise Refused(f"There is no password for {account.user}.", hint, status=409)
     if secret and account.security == "none" and account.host not in HERE:
         raise Refused("The password would go over the network in the clear.", 'Set security = "starttls".')
@@ -60,24 +62,74 @@ def send(account: Account, message: EmailMessage) -> dict[str, str]:
         raise Refused(f"The server refused the password of {account.user}: {_reason(error.args)}.") from None
     except smtplib.SMTPResponseException as error:
         raise Refused(f"The server refused the email: {_reason(error.args)}.") from None
+    except ssl.SSLError as error:
+        raise _insecure(account, error) from None
     except (OSError, smtplib.SMTPException) as error:
-        where = f"{account.host}:{account.port}"
-        raise Refused(f"The mail server {where} cannot be used: {error}.", status=424) from None
+        told = f"The mail server {_where(account)} cannot be used: {str(error).rstrip('.')}."
+        raise Refused(told, _other_way(account, error), status=424) from None
     return {address: _reason(reason) for address, reason in refused.items()}
 
 
-def _connect(account: Account) -> smtplib.SMTP:
+def _where(account: EmailSettings) -> str:
+    return f"{account.host}:{account.port or PORTS[account.security]}"
+
+
+def _connect(account: EmailSettings) -> smtplib.SMTP:
+    port = account.port or PORTS[account.security]
     if account.security == "tls":
-        context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(account.host, account.port, timeout=TIMEOUT, context=context)
-    server = smtplib.SMTP(account.host, account.port, timeout=TIMEOUT)
+        return smtplib.SMTP_SSL(account.host, port, timeout=TIMEOUT, context=_trusted(account))
+    server = smtplib.SMTP(account.host, port, timeout=TIMEOUT)
     if account.security == "starttls":
         try:
-            server.starttls(context=ssl.create_default_context())
+            server.starttls(context=_trusted(account))
         except BaseException:
             server.close()
             raise
     return server
+
+
+def _trusted(account: EmailSettings) -> ssl.SSLContext:
+    """The certificates that count: those of the system, and the account's own."""
+    context = ssl.create_default_context()
+    if account.certificates:
+        path = Path(account.certificates).expanduser()
+        try:
+            context.load_verify_locations(path)
+        except (OSError, ssl.SSLError) as error:
+            why = "it holds no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+            told = f"apps.email.certificates names {path}, which cannot be read: {why}."
+            raise Refused(told, status=409) from None
+    return context
+
+
+def _insecure(account: EmailSettings, error: ssl.SSLError) -> Refused:
+    """Why there is no secure connection. Nothing was sent, the password least of all."""
+    where = _where(account)
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        other = "starttls" if account.security == "tls" else "tls"
+        told = f"The mail server {where} does not speak TLS as it should: {error.reason or error}."
+        return Refused(told, f'Perhaps it wants security = "{other}" or another port.', status=424)
+    if error.verify_code in _NAME:
+        hint = "Give the host in [apps.email] as its certificate has it."
+    elif error.verify_code in _UNKNOWN:
+        hint = "If you know it, write the certificate (PEM) to a file and name it: certificates = …"
+    else:
+        hint = "Its owner has to mend that."
+    told = f"The certificate of the mail server {where} is not trusted: {error.verify_message.rstrip('.')}."
+    return Refused(f"{told} Nothing was sent.", hint, status=424)
+
+
+_NAME = (62, 64)  #: X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_MISMATCH
+_UNKNOWN = (18, 19, 20, 21)  #: self-signed, alone or in its chain; no issuer; not to be verified
+
+
+def _other_way(account: EmailSettings, error: Exception) -> str:
+    """A hint where the server speaks in another way than the account says."""
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        return 'It offers no STARTTLS here; perhaps it wants security = "tls" and port 465.'
+    if isinstance(error, TimeoutError | smtplib.SMTPServerDisconnected) and account.security == "starttls":
+        return 'Where TLS is spoken from the first byte, set security = "tls".'
+    return ""
 
 
 def _header(address: Address) -> Header:
