@@ -51,6 +51,7 @@ class Ended:
     exit_status: int | None
     output: bytes
     left_out: int  #: bytes dropped from the middle of the output
+    errors: bytes = b""  #: stderr, where it was asked for apart
 
 
 class Tape:
@@ -95,9 +96,10 @@ async def run(
     keep: int = KEEP,
     stop_when_full: bool = False,
     supervised: bool = False,
+    apart: bool = False,
     on_output: Callable[[bytes], None] | None = None,
 ) -> Ended:
-    """Run `argv` with nothing on stdin; stdout and stderr come as one stream, in order.
+    """Run `argv` with nothing on stdin; stdout and stderr come as one stream, in order, or `apart`.
 
     When the calling task is cancelled the program is killed and the reason is "cancelled": the
     cancelling is then confirmed, so it is not raised. `stop_when_full` ends the program after
@@ -105,7 +107,7 @@ async def run(
     (bubblewrap) that ends by itself after the last of its children. Whatever the program leaves
     in the background is ended with it. `CapabilityError` when it cannot be started.
     """
-    watched = _Watched(Tape(keep), keep if stop_when_full else None, on_output)
+    watched = _Watched(Tape(keep), Tape(keep), keep if stop_when_full else None, on_output)
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
             lambda: watched,
@@ -114,7 +116,7 @@ async def run(
             env=env,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE if apart else asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
     )
@@ -142,7 +144,8 @@ async def run(
     ending.result()
     code = transport.get_returncode()
     status = None if reason != "exit" or code is None else code if code >= 0 else 128 - code
-    return Ended(reason, status, watched.tape.content(), watched.tape.left_out)
+    errors = watched.errors.content()
+    return Ended(reason, status, watched.tape.content(), watched.tape.left_out, errors)
 
 
 async def _patiently(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
@@ -167,8 +170,12 @@ class _Watched(asyncio.SubprocessProtocol):
     output, which anything left in the background would hold open.
     """
 
-    def __init__(self, tape: Tape, full_at: int | None, on_output: Callable[[bytes], None] | None) -> None:
+    def __init__(
+        self, tape: Tape, errors: Tape, full_at: int | None, on_output: Callable[[bytes], None] | None
+    ) -> None:
         self.tape = tape
+        self.errors = errors  #: of stderr, when it has a pipe of its own
+        self._open: set[int] = set()
         self.exited = asyncio.get_running_loop().create_future()
         self.full = asyncio.get_running_loop().create_future()
         self.silent = asyncio.get_running_loop().create_future()  # the end of the output
@@ -176,8 +183,12 @@ class _Watched(asyncio.SubprocessProtocol):
         self._full_at = full_at
         self._on_output = on_output
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._open = {fd for fd in (1, 2) if transport.get_pipe_transport(fd) is not None}
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self.tape.add(data)
+        (self.errors if fd == 2 else self.tape).add(data)
         self._total += len(data)
         if self._on_output is not None:
             self._on_output(data)
@@ -185,7 +196,9 @@ class _Watched(asyncio.SubprocessProtocol):
             self.full.set_result(None)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self.silent.set_result(None)
+        self._open.discard(fd)
+        if not self._open:
+            self.silent.set_result(None)
 
     def process_exited(self) -> None:
         self.exited.set_result(None)

@@ -84,7 +84,8 @@ class ScriptedServer:
     gets status 400 and says so), or a function from the `Request` to an item. An item is a
     `Reply`, a text, a `Status` or a `Raw` stream. `GET /v1/models` lists `models`. Another protocol
     is spoken by `Raw` items: requests to ".../messages" (Anthropic's) are asked of the script too.
-    Use it as a context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1").
+    Use it as a context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1"); with
+    `socket` it listens at that path too, for those who have no network.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class ScriptedServer:
         *,
         models: Iterable[str] = ("scripted",),
         port: int = 0,
+        socket: str = "",
     ) -> None:
         self._script = script if callable(script) else _in_order(script)
         self._models = tuple(models)
         self._port = port
+        self._socket = socket
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self.requests: list[Request] = []  #: the chat requests, in the order of their arrival
@@ -137,9 +140,17 @@ class ScriptedServer:
             lambda: Connection(self._answer, connections), "127.0.0.1", self._port
         )
         self._port = server.sockets[0].getsockname()[1]
+        servers = [server]
+        if self._socket:
+            servers.append(
+                await self._loop.create_unix_server(
+                    lambda: Connection(self._answer, connections), self._socket
+                )
+            )
         ready.set()
         await self._stop.wait()
-        server.close()
+        for server in servers:
+            server.close()
         for connection in tuple(connections):
             await connection.abort()
 
