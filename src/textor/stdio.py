@@ -63,7 +63,9 @@ class Stdio:
         self._tell()
 
     def take(self, most: int) -> str:
-        return self._buffer.take(most, ended=self.ended)
+        text, count = self._buffer.peek(most, ended=self.ended)
+        self._buffer.drop(count)
+        return text
 
     def write(self, text: str) -> None:
         self._write(text)

@@ -17,7 +17,8 @@ from textor.actions import Outcome
 from textor.containers import container as containers
 from textor.containers.engine import Allowance, Engine
 from textor.containers.labels import this_process
-from textor.containers.provider import KEPT, ContainersProvider, Rules
+from textor.containers.provider import KEPT, ContainersProvider
+from textor.containers.specs import Rules
 
 from .conftest import BASE, BUSYBOX, Desk, ours
 

@@ -25,8 +25,9 @@ class Buffer:
         self.total += len(data)
         self._waiting += data[known:]
 
-    def take(self, most: int, *, ended: bool) -> str:
-        """At most `most` bytes as text, whole characters only, and at least one when there is one.
+    def peek(self, most: int, *, ended: bool) -> tuple[str, int]:
+        """At most `most` bytes as text, whole characters only, and at least one when there is one;
+        and how many bytes that is. They stay until they are dropped.
 
         An unfinished character at the end waits for its rest unless the stream has `ended`.
         """
@@ -36,9 +37,12 @@ class Buffer:
             data = bytes(self._waiting[: most + 3])
             text, used = _decoded(data, final=ended)
             text, used = _first(text, data) if used else (text, used)
-        del self._waiting[:used]
-        self.position += used
-        return text
+        return text, used
+
+    def drop(self, count: int) -> None:
+        """The first `count` bytes have been read."""
+        del self._waiting[:count]
+        self.position += count
 
 
 def _decoded(data: bytes, *, final: bool) -> tuple[str, int]:

@@ -11,9 +11,9 @@ from textor.capabilities.sandbox import Sandbox, find_sandbox, why_no_sandbox
 from textor.containers.client import EngineError
 from textor.containers.engine import Allowance, Engine, find_engine
 from textor.containers.labels import Owner
-from textor.containers.provider import Rules
 from textor.containers.proxy import NetworkDoor
 from textor.containers.sandbox import ContainerSandbox
+from textor.containers.specs import Rules
 from textor.settings import ContainerSettings, SandboxSettings
 
 

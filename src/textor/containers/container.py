@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,6 +27,9 @@ Status = Literal["initializing", "running", "finished"]
 FULL = 16 << 20
 
 
+#: Called with what is being read and how many bytes it is.
+Keep = Callable[[str, int], None]
+
 #: Seconds from the end of the output until the end of a container, when nothing was cut.
 SOON = 1.0
 
@@ -42,6 +46,10 @@ class Final:
     def __str__(self) -> str:
         status = "" if self.exit_status is None else f"exit status {self.exit_status}"
         return "; ".join(part for part in (status, self.reason) if part) or "it is gone"
+
+
+class Torn(EngineGone):
+    """A connection broke while input was written: some of it may have arrived."""
 
 
 @dataclass
@@ -71,12 +79,13 @@ class Container:
         self.output = {1: Buffer(), 2: Buffer()}
         self.tape = Tape(KEEP)  #: both together, of a short-lived one, which nobody reads on the way
         self.secrets: list[str] = []  #: texts of its environment that are not to be shown
-        self.said = False  #: whether somebody was told the final state
+        self.said = ""  #: the action that was told the final state in full
         self.stopping = ""  #: why we stop it, for the final state
         self._ended = asyncio.Event()
         self._news = asyncio.Event()
         self._attached: Stream | None = None
         self._paused = False
+        self._writing = asyncio.Lock()
         self._following: asyncio.Task[None] | None = None
 
     # -- following -------------------------------------------------------------------------
@@ -162,7 +171,11 @@ class Container:
         self._news.set()
         if not self._paused and len(self.output[number]) > FULL:
             self._paused = True
-            await self.engine.pause(self.id)
+            try:
+                await self.engine.pause(self.id)
+            except BaseException:
+                self._paused = False
+                raise
 
     def _reason(self, state: State) -> str:
         if state.out_of_memory:
@@ -185,15 +198,21 @@ class Container:
 
     # -- what an agent does with it -----------------------------------------------------------
 
-    async def read(self, number: int, most: int, patience: float) -> str:
-        """At most `most` bytes of a stream; waits up to `patience` seconds for the first."""
+    async def read(self, number: int, most: int, patience: float, keep: Keep | None = None) -> str:
+        """At most `most` bytes of a stream; waits up to `patience` seconds for the first.
+
+        `keep` is called with the text and its bytes before they are taken; when it raises, they stay.
+        """
         buffer = self.output[number]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not len(buffer) and self.final is None:
                     self._news.clear()
                     await self._news.wait()
-        text = buffer.take(most, ended=self.final is not None)
+        text, count = buffer.peek(most, ended=self.final is not None)
+        if keep is not None:
+            keep(text, count)
+        buffer.drop(count)
         await self._go_on()
         return text
 
@@ -203,17 +222,19 @@ class Container:
             await self.engine.unpause(self.id)
 
     async def write(self, data: bytes) -> None:
-        """Hand input to its program. `CapabilityError` when it takes none."""
+        """Hand input to its program. `CapabilityError` when it takes none, `EngineGone` when it got
+        nothing of it, `Torn` when it may have got some."""
         if self.about.timeout:
             raise CapabilityError(f"{self.about.name} was started with a timeout, so it takes no input.")
-        if self._attached is None:
-            self._attached = await self.engine.attach(self.id, stdin=True, output=False)
-        attached = self._attached
-        try:
-            await attached.send(data)
-        except EngineGone:
-            self._let_go(attached)
-            raise
+        async with self._writing:  # or two would connect at once
+            if self._attached is None:
+                self._attached = await self.engine.attach(self.id, stdin=True, output=False)
+            attached = self._attached
+            try:
+                await attached.send(data)
+            except EngineGone as error:
+                self._let_go(attached)
+                raise Torn(str(error)) from None
 
     async def ended(self, patience: float | None) -> Final | None:
         """Its final state, when it is there within so many seconds."""
@@ -223,22 +244,40 @@ class Container:
         return self.final
 
     async def stop(self, why: str, *, grace: int = 2) -> Final:
-        """End it: asked first, killed after `grace` seconds. Its final state."""
+        """End it: asked first, killed after `grace` seconds. Its final state; `why` stands in it
+        unless it had ended before. Raises `EngineGone`."""
         if self.final is None:
-            self.stopping = why
-            with contextlib.suppress(Missing):  # the follower finds that out as well
-                if self._paused:
-                    self._paused = False
-                    await self.engine.unpause(self.id)
-                await self.engine.stop(self.id, grace)
+            try:
+                with contextlib.suppress(Missing):  # the follower finds that out as well
+                    if (await self.engine.inspect(self.id)).running:
+                        self.stopping = why
+                    if self._paused:
+                        self._paused = False
+                        await self.engine.unpause(self.id)
+                    await self.engine.stop(self.id, grace)
+            except EngineGone:
+                self.stopping = ""
+                raise
             await self._ended.wait()
         assert self.final is not None
         return self.final
 
+    async def end(self, why: str, *, grace: int = 1) -> Final:
+        """The same for certain: while the engine does not answer, it is waited for."""
+        while self.final is None:
+            try:
+                await self.stop(why, grace=grace)
+            except EngineGone:
+                await until_back(self.engine)
+        return self.final
+
     async def close(self) -> None:
-        """Follow it no longer; the container itself is left as it is."""
+        """Follow it no longer; the container itself is left as it is. Who waits for it is told that
+        it is gone."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
         if self._attached is not None:
             self._attached.close()
+        if self.final is None:
+            self._end(Final(None, GONE))

@@ -211,9 +211,11 @@ class Engine:
         )
 
     async def list(self, labels: Mapping[str, str]) -> list[State]:
-        """All containers, running or not, that have these labels ("" matches any content)."""
+        """All containers, running or not, that have these labels ("" matches any content), the oldest
+        first."""
         wanted = [f"{name}={text}" if text else name for name, text in labels.items()]
         query = {"all": True, "filters": {"label": wanted}}
+        rows = await self.client.call("GET", "/containers/json", query)
         return [
             State(
                 id=row["Id"],
@@ -226,7 +228,7 @@ class Engine:
                 started_at="",
                 labels=dict(row.get("Labels") or {}),
             )
-            for row in await self.client.call("GET", "/containers/json", query)
+            for row in sorted(rows, key=lambda row: int(row.get("Created", 0)))
         ]
 
     async def attach(self, id: str, *, stdin: bool = False, output: bool = True) -> Stream:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+import logging
+from collections.abc import Collection
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -20,32 +21,24 @@ from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.table import Entry, TableProvider
 from textor.containers import offers, wishes
-from textor.containers.client import EngineError, Missing
-from textor.containers.container import About, Container, Final
-from textor.containers.engine import Allowance, Engine, Spec
-from textor.containers.labels import ACTION, CONTAINER, PREFIX, SESSION, Owner
+from textor.containers.client import EngineError, EngineGone, Missing
+from textor.containers.container import Container, Final, Torn
+from textor.containers.engine import Engine, Spec
+from textor.containers.labels import ACTION, CONTAINER, HOME, INSTANCE, KIND, SESSION, Owner
+from textor.containers.leaving import Leaving
 from textor.containers.ports import Forwarder, into_container
 from textor.containers.positions import Positions
-from textor.containers.reap import reap
+from textor.containers.reap import reap, remove_all
 from textor.containers.rows import Row, line_of, row_of
-from textor.errors import CapabilityError
+from textor.containers.specs import Rules, again, spec_of, time_of
+from textor.errors import CapabilityError, TextorError
 from textor.near import did_you_mean, nearest
 from textor.values import BIG, Json, shown, text_value
 
-ABOUT = PREFIX + "about"
-_READING = {"read_stdout": 1, "read_stderr": 2}
+log = logging.getLogger("textor.containers")
+
 #: Short-lived containers that have ended stay until so many are there; then the oldest go.
 KEPT = 8
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What agents may have. `images`: patterns that need no asking; others pass the gate when the
-    list is empty and are refused when it is not. `shared`: folders beside the workspace."""
-
-    images: Sequence[str] = ()
-    shared: Sequence[Path] = ()
-    allowance: Allowance = field(default_factory=Allowance)
 
 
 class ContainersProvider(TableProvider):
@@ -58,6 +51,7 @@ class ContainersProvider(TableProvider):
         self.owner = owner
         self.rules = rules or Rules()
         self._positions = Positions(folder)
+        self._leaving = Leaving(engine)
         self._containers: dict[str, dict[str, Container]] = {}  # session -> name -> container
         self._forwarders: dict[str, list[Forwarder]] = {}  # by id
         self._bounds: dict[str, asyncio.Task[Final]] = {}  # by id: who ends it in time
@@ -86,15 +80,22 @@ class ContainersProvider(TableProvider):
         """
         states = await reap(self.engine, self.owner, sessions)
         for state in states:
-            about = About(**json.loads(state.labels.get(ABOUT, '{"name": "?"}')))
-            session, key = state.labels.get(SESSION, ""), state.labels.get(ACTION, "")
-            with contextlib.suppress(Missing):
-                await self._take_up(Container(self.engine, state.id, session, key, about))
+            container = again(self.engine, state)
+            try:
+                await self._take_up(container, adopted=True)
+            except Missing:
+                continue
+            except EngineGone:
+                raise
+            except TextorError as error:  # it cannot be started: the action that made it tells why
+                log.warning("%s", error)
+                await self._abandon(container)
         self._positions.forget_others({state.id for state in states})
         return [c.about.name for c in self._all()]
 
     async def close(self) -> None:
         """Remove all containers of this process and of those it adopted. The engine may be gone."""
+        await self._leaving.close()
         for forwarder in [f for several in self._forwarders.values() for f in several]:
             await forwarder.close()
         for task in self._bounds.values():
@@ -102,6 +103,9 @@ class ContainersProvider(TableProvider):
         everything = self._all()
         await asyncio.gather(*(c.close() for c in everything))
         await asyncio.gather(*(self.engine.remove(c.id) for c in everything), return_exceptions=True)
+        with contextlib.suppress(EngineError):  # what was half made when the engine broke off
+            mine = {INSTANCE: self.owner.instance, KIND: CONTAINER}
+            await remove_all(self.engine, await self.engine.list(mine))
         for container in everything:
             self._positions.forget(container.id)
         self._containers.clear()
@@ -122,17 +126,16 @@ class ContainersProvider(TableProvider):
                 container = await self._make(arguments, scope)
         if not container.about.timeout:
             ports = "; ".join(f"port {port}" for port in self._ports(container))
-            text = f"The container {container.about.name} is {_standing(container)}."
+            text = f"The container {container.about.name} is {self._standing(container, scope.key)}."
             return Outcome("done", f"{text} {ports}".rstrip(), data=asdict(row_of(container)))
         try:
             final = await asyncio.shield(self._bounds[container.id])
         except asyncio.CancelledError:
-            await self._end_for_certain(container)
-            return Outcome("cancelled", f"cancelled; the container {container.about.name} is stopped")
+            return await self._cancelled(container)
         return self._ran(container, final, scope)
 
     async def _make(self, arguments: dict[str, Json], scope: Scope) -> Container:
-        spec, about, ports = self._spec(arguments, scope)
+        spec, about = spec_of(arguments, scope, self.owner, self.rules)
         await self._make_room(scope.session, about.name)
         if not await self.engine.has_image(spec.image):
             scope.progress(f"fetching the image {spec.image}")
@@ -140,19 +143,35 @@ class ContainersProvider(TableProvider):
         for mount in spec.mounts:  # a link may have come since the wish was checked
             if mount.source != wishes.real_place(mount.source, scope.workspace):
                 raise CapabilityError(f"{mount.source} has changed its place while it was being mounted.")
-        id = await self.engine.create(spec)
-        container = Container(self.engine, id, scope.session, scope.key, about)
+        container = Container(self.engine, await self._create(spec), scope.session, scope.key, about)
         try:
             await self._take_up(container)
-            await self._publish(container, ports)
         except BaseException:
-            await self._drop(container)
+            await self._abandon(container)
             raise
         return container
 
-    async def _take_up(self, container: Container) -> None:
+    async def _create(self, spec: Spec) -> str:
+        """The id of a new container; of the one that the same action made, when we were killed while
+        the engine was making it."""
+        try:
+            return await self.engine.create(spec)
+        except EngineGone:
+            self._leaving.remove(spec.name)  # it may have been made
+            raise
+        except EngineError as error:
+            if error.status != 409:
+                raise
+            state = await self.engine.inspect(spec.name)
+            if any(state.labels.get(label) != spec.labels[label] for label in (HOME, SESSION, ACTION)):
+                raise
+            return state.id
+
+    async def _take_up(self, container: Container, *, adopted: bool = False) -> None:
         """Follow a container from now on, newly made or adopted."""
         state = await self.engine.inspect(container.id)
+        container.about.ports = self._positions.noted(container.id, "ports") or container.about.ports
+        container.said = self._positions.noted(container.id, "said") or ""
         for number, count in self._positions.of(container.id).items():
             container.output[number].position = count
         container.secrets = wishes.secrets_in(state.environment)
@@ -161,48 +180,10 @@ class ContainersProvider(TableProvider):
         if container.about.timeout:
             left = container.about.timeout / 1000
             if state.status != "created":
-                left -= (datetime.now(UTC) - _time(state.started_at)).total_seconds()
+                left -= (datetime.now(UTC) - time_of(state.started_at)).total_seconds()
             self._bounds[container.id] = asyncio.create_task(_bounded(container, left))
-        elif state.status != "created":
-            await self._publish(container, [wishes.port_of(p) for p in container.about.ports])
-
-    def _spec(self, arguments: dict[str, Json], scope: Scope) -> tuple[Spec, About, list[wishes.Port]]:
-        image = arguments["image"]
-        if self.rules.images and not wishes.allowed_image(image, self.rules.images):
-            raise CapabilityError(
-                f"The image {image!r:.200} is not allowed here.", f"Allowed: {', '.join(self.rules.images)}."
-            )
-        environment = wishes.environment_of(arguments["environment"])
-        volumes = wishes.texts_of(arguments["volumes"], "volumes")
-        ports = wishes.texts_of(arguments["ports"], "ports")
-        mounts = [wishes.volume_of(wish, scope.workspace, self.rules.shared) for wish in volumes]
-        covers, blanks = wishes.covered(mounts)
-        about = About(
-            wishes.checked_name(arguments["name"] or wishes.made_name(scope.key)),
-            arguments["description"],
-            scope.agent,
-            wishes.masked(environment),
-            volumes,
-            ports,
-            arguments["timeout"],
-        )
-        told = wishes.texts_of(arguments["parameters"], "parameters")
-        labels = self.owner.labels(CONTAINER, scope.session, scope.key)
-        spec = Spec(
-            name=wishes.engine_name(scope.session, scope.key),
-            image=image,
-            command=told,
-            entrypoint=[arguments["command"]] if arguments["command"] else None,
-            environment=environment,
-            labels={**labels, ABOUT: json.dumps(asdict(about))},
-            mounts=[*mounts, *blanks],
-            covers=covers,
-            user=wishes.user_for(scope.workspace, bool(mounts)),
-            stdin="none" if about.timeout else "open",
-            writable=arguments["writable"],
-            allowance=self.rules.allowance,
-        )
-        return spec, about, [wishes.port_of(port) for port in ports]
+        if container.about.ports:
+            await self._publish(container, adopted=adopted)
 
     async def _fetch(self, image: str) -> None:
         try:
@@ -223,19 +204,26 @@ class ContainersProvider(TableProvider):
         for container in over[: max(0, len(over) - KEPT + 1)]:
             await self._drop(container)
 
-    async def _publish(self, container: Container, ports: Iterable[wishes.Port]) -> None:
-        for port in ports:
+    async def _publish(self, container: Container, *, adopted: bool) -> None:
+        """Lead ports of this machine into a container. For an adopted one they are what they were,
+        where nobody has taken them meanwhile."""
+        found: list[str] = []
+        for port in map(wishes.port_of, container.about.ports):
             forwarder = Forwarder(into_container(self.engine, container.id, port.inside))
-            await forwarder.start(port.outside)
             self._forwarders.setdefault(container.id, []).append(forwarder)
-            container.about.ports = [
-                f"{forwarder.port}:{port.inside}" if wishes.port_of(p) == port else p
-                for p in container.about.ports
-            ]
+            try:
+                await forwarder.start(port.outside)
+            except CapabilityError:
+                if not adopted:
+                    raise
+                await forwarder.start(0)
+            found.append(f"{forwarder.port}:{port.inside}")
+        container.about.ports = found
+        self._positions.note(container.id, "ports", found)
 
     def _ran(self, container: Container, final: Final, scope: Scope) -> Outcome:
         """The outcome of a short-lived one: as for a command of the shell."""
-        container.said = True
+        container.said = scope.key
         text = container.shown(container.tape.content().decode("utf-8", "replace")).rstrip("\n")
         value = text_value(text, scope.blobs, name="output")
         first = str(final)
@@ -253,15 +241,19 @@ class ContainersProvider(TableProvider):
     async def _stop(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         final = await container.stop("stopped by the agent")
-        container.said = True
+        self._say(container, scope.key)
         return Outcome("done", f"{container.about.name} has ended: {final}.", exit_status=final.exit_status)
 
     async def _write(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         if container.final is not None:
-            raise CapabilityError(f"{container.about.name} takes no input: it is {_standing(container)}.")
+            standing = self._standing(container, scope.key)
+            raise CapabilityError(f"{container.about.name} takes no input: it is {standing}.")
         data = arguments["text"].encode("utf-8", "replace")
-        await container.write(data)
+        try:
+            await container.write(data)
+        except Torn as error:
+            return Outcome("unknown", f"{error} How much of the input has arrived is not known.")
         return Outcome("done", f"{len(data)} bytes written.", data={"bytes": len(data)})
 
     def _reader(self, number: int):  # type: ignore[no-untyped-def]
@@ -277,26 +269,31 @@ class ContainersProvider(TableProvider):
     async def _read(
         self, container: Container, number: int, arguments: dict[str, Json], key: str
     ) -> dict[str, Json]:
-        before = container.output[number].position
-        raw = await container.read(number, arguments["n"], arguments["timeout"] / 1000)
-        count, left = container.output[number].position - before, len(container.output[number])
-        first = f"{count} bytes, {left} left; {_standing(container)}"
-        text = container.shown(raw)
-        answer = {
-            "text": f"{first}\n{text}" if text else first,
-            "bytes": count,
-            "left": left,
-            "status": container.status,
-        }
-        read = {n: buffer.position for n, buffer in container.output.items()}
-        self._positions.keep(container.id, key, read, answer)
+        answer: dict[str, Json] = {}
+
+        def keep(raw: str, count: int) -> None:
+            left = len(container.output[number]) - count
+            first = f"{count} bytes, {left} left; {self._standing(container, key)}"
+            text = container.shown(raw)
+            answer["text"] = f"{first}\n{text}" if text else first
+            answer.update(bytes=count, left=left, status=container.status)
+            read = {n: buffer.position for n, buffer in container.output.items()}
+            read[number] += count
+            self._positions.keep(container.id, key, read, answer)
+
+        said = container.said
+        try:
+            await container.read(number, arguments["n"], arguments["timeout"] / 1000, keep)
+        except CapabilityError:  # it was not kept, so nobody is told
+            container.said = said
+            raise
         return answer
 
     async def _wait(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         final = await container.ended(arguments["timeout"] / 1000)
         unread = ", ".join(f"{len(container.output[n])} bytes of {s} unread" for n, s in _STREAMS)
-        text = f"{container.about.name} is {_standing(container)}; {unread}."
+        text = f"{container.about.name} is {self._standing(container, scope.key)}; {unread}."
         return Outcome("done", text, exit_status=final.exit_status if final else None)
 
     async def _list(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
@@ -327,25 +324,53 @@ class ContainersProvider(TableProvider):
         return [f"{p.inside} is 127.0.0.1:{p.outside}" for p in map(wishes.port_of, container.about.ports)]
 
     async def _drop(self, container: Container) -> None:
-        """Let go of a container and remove it from the engine."""
+        """Remove a container from the engine, then let go of it: while it cannot be removed it is
+        still there."""
+        await self.engine.remove(container.id)
+        await self._let_go(container)
+
+    async def _abandon(self, container: Container) -> None:
+        """Let go of a container and have it removed, also when the engine is not there for it now."""
+        await self._let_go(container)
+        try:
+            await self.engine.remove(container.id)
+        except EngineGone:
+            self._leaving.remove(container.id)
+
+    async def _let_go(self, container: Container) -> None:
         for forwarder in self._forwarders.pop(container.id, []):
             await forwarder.close()
-        if (task := self._bounds.pop(container.id, None)) is not None:
-            task.cancel()
-        await container.close()
+        self._bounds.pop(container.id, None)  # it ends with the container
         mine = self._containers.get(container.session, {})
         if mine.get(container.about.name) is container:
             del mine[container.about.name]
-        await self.engine.remove(container.id)
+        await container.close()
         self._positions.forget(container.id)
 
-    async def _end_for_certain(self, container: Container) -> None:
-        """Stop it although we are being cancelled, also twice."""
+    async def _cancelled(self, container: Container) -> Outcome:
+        """End a short-lived one although we are being cancelled, also twice."""
         ending = asyncio.create_task(container.stop("cancelled", grace=0))
         while not ending.done():
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, EngineError):
                 await asyncio.shield(ending)
-        ending.result()
+        name = container.about.name
+        if (error := ending.exception()) is None:
+            return Outcome("cancelled", f"cancelled; the container {name} is stopped")
+        self._leaving.do(partial(container.end, "cancelled"))
+        return Outcome("unknown", f"{error} The container {name} is stopped when the engine is back.")
+
+    def _say(self, container: Container, key: str) -> None:
+        """The action with this key is told the final state."""
+        container.said = key
+        self._positions.note(container.id, "said", key)
+
+    def _standing(self, container: Container, key: str) -> str:
+        """Its state in words; the final one in full once, then short."""
+        if container.final is None:
+            return container.status
+        if not container.said:
+            self._say(container, key)
+        return f"finished: {container.final}" if container.said == key else "finished"
 
 
 _STREAMS = ((1, "stdout"), (2, "stderr"))
@@ -359,25 +384,4 @@ def _sandboxed(capability: Capability) -> Capability:
 async def _bounded(container: Container, left: float) -> Final:
     """The final state of a short-lived container, which is stopped when its time is over."""
     final = await container.ended(max(left, 0))
-    if final is None:
-        final = await container.stop(f"stopped after {container.about.timeout} ms (timeout)", grace=1)
-    return final
-
-
-def _standing(container: Container) -> str:
-    """Its state in words; the final one in full once, then short."""
-    if container.final is None:
-        return container.status
-    if container.said:
-        return "finished"
-    container.said = True
-    return f"finished: {container.final}"
-
-
-def _time(text: str) -> datetime:
-    """A time as engines write it, with up to nine digits of a second."""
-    try:
-        seconds = text.replace("Z", "+00:00").split("+")[0].split(".")[0]
-        return datetime.fromisoformat(seconds).replace(tzinfo=UTC)
-    except ValueError:
-        return datetime.now(UTC)
+    return final or await container.end(f"stopped after {container.about.timeout} ms (timeout)")
