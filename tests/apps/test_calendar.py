@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from app_parts import needs_chromium, served, window
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from textor.apps.calendar import program
@@ -83,6 +83,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 @given(st.text(alphabet="0123456789:/-. amptofr", max_size=25))
+@example("0:0-30")
 def test_any_text_is_a_time_or_refused(text: str) -> None:
     try:
         when = parse_when(text, NOW)

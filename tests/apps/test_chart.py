@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from app_parts import needs_chromium, served, window
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from textor.apps.chart.numbers import parse_number, parse_series, write_series
@@ -169,6 +169,7 @@ def test_columns_stand_for_their_numbers() -> None:
 
 
 @given(finite, finite)
+@example(0.0, 2.225073858507e-311)
 def test_ticks_are_round_and_cover_everything(one: float, other: float) -> None:
     low, high = sorted((one, other))
     found = ticks(low / 10, high / 10)
@@ -183,6 +184,7 @@ def test_ticks_are_round_and_cover_everything(one: float, other: float) -> None:
     st.lists(st.tuples(st.text(max_size=40), st.none() | finite), max_size=30),
     st.text(max_size=200),
 )
+@example("column", [("", 5e-324)], "")
 def test_every_chart_is_a_picture(kind: Any, pairs: list[tuple[str, float | None]], title: str) -> None:
     values = [v for _, v in pairs]
     labels = [label for label, _ in pairs]

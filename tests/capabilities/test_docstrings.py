@@ -70,5 +70,5 @@ def test_a_plain_text_has_no_parameters():
 def test_any_mixture_is_read_to_its_end(lines):
     doc = read_docstring("\n".join(lines))
     assert set(doc.parameters) <= {"street", "number", "house", "type", "x"} | {
-        word for line in lines for word in line.split()
+        word.rstrip(":") for line in lines for word in line.split()
     }

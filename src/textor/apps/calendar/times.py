@@ -94,12 +94,12 @@ def _point(text: str, now: datetime, day: date) -> tuple[datetime, bool]:
     try:
         found = parser.parse(plain, default=noon, dayfirst=day_first)
         other = parser.parse(plain, default=noon.replace(hour=11, minute=11), dayfirst=day_first)
+        whole_day = found.hour != other.hour
+        if found.tzinfo is not None:  # a zone may be none: 30 hours away
+            found = found.astimezone().replace(tzinfo=None)
     except (ValueError, OverflowError, TypeError):
         hint = "Write it such as 2026-07-12 14:00, or tomorrow 9 am."
         raise Refused(f"{text[:80]!r} is no date or time that can be read.", hint) from None
-    whole_day = found.hour != other.hour
-    if found.tzinfo is not None:
-        found = found.astimezone().replace(tzinfo=None)
     if not 1900 <= found.year <= 2999:
         raise Refused(f"The year {found.year} is too far away.")
     return found.replace(second=0, microsecond=0), whole_day

@@ -56,9 +56,9 @@ def draw(chart: Chart) -> str:
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
     """Round numbers that cover low to high, about `count` of them; 0 is among them."""
     low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
+    if high - low < 1e-299:  # steps would be no numbers any more
         high = low + 1
-    rough = max(high / count - low / count, 1e-300)
+    rough = high / count - low / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
