@@ -93,6 +93,33 @@ def test_only_the_workspace_is_there_and_nothing_of_a_command_stays(
     play(engine, desk, scene)
 
 
+def test_what_runs_outside_by_itself_cannot_be_changed(engine: Engine, desk: Desk) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-C", str(desk.workspace), *words], check=True)
+
+    async def scene(run: Run) -> None:
+        git("init", "-q")
+        git("init", "-q", "sub")
+        config = desk.workspace / ".git" / "config"
+        before = config.read_bytes()
+        for attack in (
+            "echo evil >> .git/config",
+            "echo evil > x && mv x .git/config",
+            "echo evil > .git/hooks/pre-commit",
+            "mv .git old",
+            "echo evil > sub/.git/config",
+        ):
+            assert (await run(attack)).exit_status != 0, attack
+        assert config.read_bytes() == before
+        git("config", "user.name", "A")  # the warm container has the file that this one took the place of
+        assert (await run("echo evil >> .git/config")).exit_status != 0
+        assert "A" in config.read_text() and "evil" not in config.read_text()
+        done = await run("echo x > .git/index.lock && mv .git/index.lock .git/index && echo > .git/commondir")
+        assert done.exit_status == 0 and "moved aside" in done.text
+
+    play(engine, desk, scene)
+
+
 def test_a_timeout_and_a_cancelling_end_all(engine: Engine, desk: Desk) -> None:
     async def scene(run: Run) -> None:
         stopped = await run("trap '' TERM; echo before; sleep 600 | sleep 600", timeout=0.5)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from textor.capabilities.doors import PLACE, Door
+from textor.capabilities.live import SAYS, standing
 from textor.capabilities.processes import Ended, Limits, run
 from textor.errors import CapabilityError
 
@@ -198,9 +199,9 @@ class Bubblewrap(_CommandBefore):
 
     name = "bubblewrap"
 
-    def __init__(self, program: str, door: Door | None = None) -> None:
+    def __init__(self, program: str, door: Door | None = None, shown: Sequence[Path] = ()) -> None:
         super().__init__(program, door)
-        self._tools = tuple(p for p in _pythons() if not p.is_relative_to("/usr"))
+        self._tools = tuple(p for p in (*_pythons(), *shown) if not p.is_relative_to("/usr"))
 
     @property
     def env(self) -> dict[str, str]:
@@ -230,6 +231,7 @@ class Bubblewrap(_CommandBefore):
             *("--size", str(SCRATCH), "--tmpfs", "/dev/shm", "--size", str(SCRATCH), "--tmpfs", "/tmp"),
             *[word for tool in self._tools for word in ("--ro-bind", str(tool), str(tool))],
             *("--bind", str(folder), str(folder)),
+            *_live(folder),
             *_hidden(folder),
             *(("--bind", str(door.folder), PLACE) if door is not None else ()),
             *("--remount-ro", "/dev", "--remount-ro", "/"),
@@ -265,6 +267,14 @@ def _system() -> list[str]:
     for name in ETC:
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return words
+
+
+def _live(folder: Path) -> list[str]:
+    """What would be run outside is read only inside; a repository cannot be put aside either, since
+    what something is mounted on is not renamed."""
+    found = standing(folder)
+    kept = [word for path in found.kept for word in ("--bind-try", str(path), str(path))]
+    return kept + [word for path in found.fixed for word in ("--ro-bind-try", str(path), str(path))]
 
 
 def _hidden(folder: Path) -> list[str]:
@@ -323,6 +333,11 @@ class Seatbelt(_CommandBefore):
             f'(allow file-read* file-write* (subpath {_quoted(str(folder))}) (subpath "/private/tmp"))',
             '(allow file-write-data (literal "/dev/null") (literal "/dev/tty"))',
         ]
+        found = standing(folder)
+        rules += [f"(deny file-write* (subpath {_quoted(str(path))}))" for path in found.fixed]
+        for path in found.kept:  # it cannot be put aside, nor get what would steer it
+            rules.append(f"(deny file-write-unlink (literal {_quoted(str(path))}))")
+            rules += [f"(deny file-write* (literal {_quoted(str(path / name))}))" for name in SAYS]
         rules += [f"(deny file* (subpath {_quoted(str(folder / name))}))" for name in SECRETS]
         return "\n".join(rules)
 

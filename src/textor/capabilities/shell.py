@@ -7,15 +7,17 @@ and a field of the outcome. *Failed* is what was stopped: by the timeout or a li
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from textor.actions import Capability, Outcome
+from textor.capabilities.live import standing
 from textor.capabilities.port import Scope
 from textor.capabilities.processes import Ended, Limits, Reason, run
 from textor.capabilities.sandbox import Sandbox
@@ -82,10 +84,15 @@ class ShellProvider(TableProvider):
             return await self._host(arguments, scope)
         timeout = arguments["timeout"]
         argv = [self.sandbox.shell, "-c", arguments["command"]]
+        try:
+            before = await asyncio.to_thread(standing, scope.workspace)
+        except asyncio.CancelledError:
+            return self._outcome(Ended("cancelled", None, b"", 0), timeout, scope)
         ended = await self.sandbox.run(
             argv, scope.workspace, timeout=timeout, limits=self.limits, on_output=_last_lines(scope)
         )
-        return self._outcome(ended, timeout, scope)
+        # not in a thread: a command that was cancelled still gets its outcome, and this is short
+        return self._outcome(ended, timeout, scope, before.changes(scope.workspace))
 
     async def _host(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         timeout = arguments["timeout"]
@@ -103,7 +110,7 @@ class ShellProvider(TableProvider):
         if self.sandbox is not None:
             await self.sandbox.close()
 
-    def _outcome(self, ended: Ended, timeout: float, scope: Scope) -> Outcome:
+    def _outcome(self, ended: Ended, timeout: float, scope: Scope, told: Sequence[str] = ()) -> Outcome:
         if ended.reason == "exit":
             first = f"exit status {ended.exit_status}"
         else:
@@ -113,6 +120,7 @@ class ShellProvider(TableProvider):
         output = clean_text(ended.output.decode("utf-8", "replace")).rstrip("\n")
         value = text_value(output, scope.blobs, name="output")
         text = f"{first}\n{shown(output, value.handle)}" if output else first
+        text = "\n".join([text, *(f"[{each}]" for each in told)])
         return Outcome(
             {"exit": "done", "cancelled": "cancelled"}.get(ended.reason, "failed"),  # type: ignore[arg-type]
             text,

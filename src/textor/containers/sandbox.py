@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from textor.capabilities.doors import PLACE, Door
+from textor.capabilities.live import Standing, standing
 from textor.capabilities.processes import KEEP, Ended, Limits, Reason, Tape
 from textor.capabilities.sandbox import shut_in
 from textor.containers.client import EngineError, Stream
@@ -41,6 +42,7 @@ class Place:
 
     folder: Path
     limits: Limits
+    standing: Standing | None = None  #: what is kept in its place there
 
 
 class ContainerSandbox:
@@ -71,7 +73,8 @@ class ContainerSandbox:
         inside = door.through(argv) if door is not None else argv
         spec = self._spec(Place(shut_in(workspace), Limits()), inside, door)
         told = {"address": self.engine.address, "kind": self.engine.kind, "spec": asdict(spec)}
-        return [sys.executable, "-m", "textor.containers.enter", json.dumps(told, default=str)]
+        # -P: it is started in the workspace, whose files must not be taken for modules
+        return [sys.executable, "-P", "-m", "textor.containers.enter", json.dumps(told, default=str)]
 
     async def run(
         self,
@@ -83,7 +86,8 @@ class ContainerSandbox:
         on_output: Callable[[bytes], None] | None = None,
     ) -> Ended:
         """Run `argv` in a warm container. `CapabilityError` when the engine does not do its part."""
-        place = Place(shut_in(workspace), limits)
+        folder = shut_in(workspace)
+        place = Place(folder, limits, await asyncio.to_thread(standing, folder))
         try:
             warm = await self._pool.take(place)
         except EngineError as error:

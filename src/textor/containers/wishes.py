@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from textor.capabilities.live import is_live, standing
 from textor.capabilities.sandbox import SECRETS
 from textor.capabilities.shell import SECRET_NAME
 from textor.containers.engine import Mount
@@ -60,6 +61,11 @@ def volume_of(wish: Json, workspace: Path, shared: Sequence[Path]) -> Mount:
         )
     if not source.exists():
         raise CapabilityError(f"The volume {wish!r:.200} cannot be made: there is no {source}.")
+    if writable and is_live(source, workspace):
+        raise CapabilityError(
+            f"The volume {wish!r:.200} holds what programs of this machine run by themselves.",
+            "Ask for it with :ro at its end.",
+        )
     return Mount(source, target, writable)
 
 
@@ -68,9 +74,10 @@ def real_place(path: Path, workspace: Path) -> Path:
 
 
 def covered(mounts: Sequence[Mount]) -> tuple[list[str], list[Mount]]:
-    """What hides the places of keys in mounted home folders: folders to cover, files to blank."""
+    """What hides the places of keys in mounted home folders: folders to cover, files to blank; and
+    what keeps that steady which runs outside by itself."""
     folders: list[str] = []
-    files: list[Mount] = []
+    files = _steady(mounts)
     for mount in mounts:
         for name in SECRETS:
             path = mount.source / name
@@ -82,6 +89,21 @@ def covered(mounts: Sequence[Mount]) -> tuple[list[str], list[Mount]]:
             else:
                 files.append(Mount(Path(os.devnull), inside, writable=False))
     return folders, files
+
+
+def _steady(mounts: Sequence[Mount]) -> list[Mount]:
+    """What keeps that in its place in mounted folders which runs outside by itself: see
+    `capabilities.live`. To be mounted over them."""
+    over: list[Mount] = []
+    for mount in mounts:
+        if not mount.writable or not mount.source.is_dir():
+            continue
+        found = standing(mount.source)
+        for path in (*found.kept, *found.fixed):
+            if path != mount.source:
+                inside = f"{mount.target.rstrip('/')}/{path.relative_to(mount.source).as_posix()}"
+                over.append(Mount(path, inside, writable=path in found.kept and path not in found.fixed))
+    return over
 
 
 def port_of(wish: Json) -> Port:
