@@ -134,6 +134,59 @@ def test_the_port_of_a_dead_app_is_never_called_though_a_stranger_holds_it(tmp_p
     asyncio.run(test())
 
 
+def test_a_process_is_known_again_after_the_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    import psutil
+
+    own, booted = os.getpid(), psutil.boot_time()
+    began = processes.born(own)
+    assert processes.is_alive(own, began)
+    created = psutil.Process(own).create_time()
+    for boot, create in ((booted + 3600, created + 3600), (booted + 3600, created)):  # Linux; elsewhere
+        monkeypatch.setattr(psutil, "boot_time", lambda boot=boot: boot)
+        monkeypatch.setattr(psutil.Process, "create_time", lambda self, create=create: create)
+        assert processes.is_alive(own, began)
+    monkeypatch.setattr(psutil, "boot_time", lambda: booted)
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: created + 60)
+    assert not processes.is_alive(own, began)  # one that has its number by now
+
+
+def test_what_cannot_be_seen_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS for the processes of others."""
+    import psutil
+
+    def denied(self: object, kind: str = "") -> None:
+        raise psutil.AccessDenied(1)
+
+    with stranger(free_port()) as heard:
+        assert processes.listens(os.getpid(), heard.port) is True
+        assert processes.listens(os.getpid(), free_port()) is False
+        assert processes.listens(2**30, heard.port) is False
+        monkeypatch.setattr(psutil.Process, "net_connections", denied)
+        assert processes.listens(os.getpid(), heard.port) is None
+
+
+def test_a_strangers_app_is_found_again_by_the_next_process(tmp_path: Path) -> None:
+    """It cannot prove anything; who listens on its port, and when that began, tells."""
+
+    async def test() -> None:
+        journal, desk = MemoryJournal(), Desk(tmp_path)
+        first = AppsProvider(journal)
+        await register(first, actions(foreign(tmp_path)))
+        with ending(first):
+            await desk.perform(first, "email.start")
+            (record,) = first.book.records.values()
+            later = AppsProvider(journal)
+            await later.adopt()
+            assert list(later.book.records.values()) == [record]
+            assert (await desk.perform(later, "email.set_subject", text="again")).state == "done"
+            os.kill(record.pid, signal.SIGKILL)
+            first.launcher._started[record.id].wait()
+            await later.adopt()
+            assert later.book.records == {}
+
+    asyncio.run(test())
+
+
 def test_a_stranger_with_the_number_of_our_process_is_not_taken_for_it(tmp_path: Path) -> None:
     """After a restart: the record names a port that another program listens on by now."""
 

@@ -151,7 +151,7 @@ class Launcher:
 
     async def is_there(self, record: Record, *, proof: bool = False) -> bool:
         """Whether the instance lives and is the one that listens on its port. `proof`: it is also
-        asked to prove it, if it can; without `/proc` that is all there is to go by."""
+        asked to prove it, if it can; where nobody can see who listens, that is all there is to go by."""
         if process := self._started.get(record.id):
             process.poll()  # so that a program that has ended is not taken for a living one
         if not processes.is_alive(record.pid, record.born):

@@ -1,94 +1,98 @@
 """Which process is which: when it began, whether it lives, and what port it listens on.
 
-From `/proc`. Where there is none, nothing is known (None), and the callers say what then counts.
+What the system lets nobody see of a process (of another user, say) is None, and the callers say what
+then counts.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-PROC = Path("/proc")
-_LISTENS = "0A"  #: the state LISTEN in /proc/net/tcp
+if TYPE_CHECKING:
+    import psutil
+
+SAME = 0.5  #: seconds by which two readings of one birth may differ: they are floats
 
 
-def _stat(pid: int) -> list[str]:
-    """The fields of `/proc/PID/stat` after the program's name, from the state (3) on."""
+def _process(pid: int) -> psutil.Process | None:
+    """A process that runs; None for one that is gone, or has ended and only waits to be asked how."""
+    import psutil
+
     try:
-        return (PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    except OSError:
-        return []
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process
+    except (psutil.NoSuchProcess, ValueError, OverflowError):
+        return None
+    except psutil.AccessDenied:
+        return process
+
+
+def _births(process: psutil.Process) -> tuple[float, float]:
+    """When it began, in seconds since 1970 and since the boot. When the clock is set, one of them
+    moves: on Linux the first, elsewhere the second."""
+    import psutil
+
+    began = process.create_time()
+    return began, began - psutil.boot_time()
 
 
 def born(pid: int) -> str:
-    """When a process began, in ticks since the boot; "" where that is not known."""
-    fields = _stat(pid)
-    return fields[19] if len(fields) > 19 else ""
+    """When a process began; "" where that is not known."""
+    import psutil
+
+    process = _process(pid)
+    try:
+        return "" if process is None else " ".join(f"{each:.2f}" for each in _births(process))
+    except psutil.Error:
+        return ""
 
 
 def is_alive(pid: int, began: str) -> bool:
     """Whether this very process still runs: numbers come again, times of birth do not."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    import psutil
+
+    process = _process(pid)
+    if process is None:
         return False
-    except (PermissionError, OSError):
-        pass  # it is somebody else's, or this system cannot say
-    fields = _stat(pid)
-    return not fields or (fields[0] != "Z" and (not began or fields[19] == began))
+    try:
+        now = _births(process)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return not began
+    then = began.split()
+    return not then or any(abs(float(a) - b) < SAME for a, b in zip(then, now, strict=False))
 
 
 def members(session: int) -> list[int]:
-    """The living processes of a session, as `setsid` makes it: a program and what it started."""
-    found = []
-    for pid in _pids():
-        fields = _stat(pid)
-        if len(fields) > 3 and fields[3] == str(session) and fields[0] != "Z":
-            found.append(pid)
-    return found
+    """The living processes of a session, as `setsid` makes it: a program and what it started. Where
+    there are no sessions, the program and what is below it."""
+    import psutil
+
+    if not hasattr(os, "getsid"):
+        process = _process(session)
+        below = [] if process is None else [process, *process.children(recursive=True)]
+        return [each.pid for each in below]
+    return [pid for pid in psutil.pids() if _session(pid) == session and _process(pid) is not None]
 
 
-def _pids() -> Iterator[int]:
+def _session(pid: int) -> int:
     try:
-        found = list(PROC.iterdir())
-    except OSError:
-        return
-    yield from (int(path.name) for path in found if path.name.isdecimal())
+        return os.getsid(pid)
+    except OSError:  # it is gone, or of somebody who does not tell
+        return -1
 
 
 def listens(pid: int, port: int) -> bool | None:
     """Whether a process has a socket that listens on `port`; None where nobody can tell."""
-    sockets = _sockets(port)
-    if sockets is None:
-        return None
+    import psutil
+
+    process = _process(pid)
     try:
-        for link in (PROC / str(pid) / "fd").iterdir():
-            try:
-                if str(link.readlink()) in sockets:
-                    return True
-            except OSError:
-                continue  # it was closed meanwhile
-    except FileNotFoundError:
+        found = [] if process is None else process.net_connections("tcp")
+    except psutil.NoSuchProcess:
         return False
-    except OSError:
-        return None  # of another user
-    return False
-
-
-def _sockets(port: int) -> set[str] | None:
-    """The sockets that listen on a port, as the links in `/proc/PID/fd` name them."""
-    wanted = f":{port:04X}"
-    found: set[str] = set()
-    seen = False
-    for table in ("tcp", "tcp6"):
-        try:
-            lines = (PROC / "net" / table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        seen = True
-        for line in lines:
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == _LISTENS and fields[1].endswith(wanted):
-                found.add(f"socket:[{fields[9]}]")
-    return found if seen else None
+    except psutil.AccessDenied:
+        return None
+    return any(c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port for c in found)
