@@ -38,6 +38,7 @@ from textor.kernel.services import Services
 from textor.kernel.state import State
 from textor.layouts import Layouts, room_of
 from textor.machine_state import MachineState
+from textor.models.media import supplied
 from textor.module_making import Loaded, making_provider
 from textor.monitor import Monitor
 from textor.policy import Gate, Labelling
@@ -317,8 +318,9 @@ async def make_services(
     gate = Gate(config.gate.rules, lambda: kept.stored, guarded(config))
     registry.screen = Labelling(gate, config.gate.outside)
     ratio = config.context.ratio
+    shown = supplied(models, journal.blobs)
     services = Services(
-        journal, registry, models, dialect_of, layouts, finder, gate, Scope, compiler(config), ratio, clock
+        journal, registry, shown, dialect_of, layouts, finder, gate, Scope, compiler(config), ratio, clock
     )
 
     def types(scope: Scope) -> AgentTypes:

@@ -7,6 +7,7 @@ Iterations as the material from which a system improves are from the SIA documen
 
 from __future__ import annotations
 
+import mimetypes
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from textor.messages import (
     ToolResult,
     Usage,
 )
+from textor.values import Blobs, Value, content_of
 
 
 class Deed(msgspec.Struct, frozen=True):
@@ -212,7 +214,12 @@ def _part_text(part: Part) -> str:
         case ToolResult(name=name, text=text):
             return f"[result of {name}]\n{text}"
         case Media(value=value, caption=caption):
-            return f"[{value.kind} {caption} {value.handle}]"
+            return f"[{value.kind} {caption}: {file_name(value)}]"
+
+
+def file_name(value: Value) -> str:
+    """The name under which an exported value lies: "0a1b2c3d4e5f.png"."""
+    return value.handle + (mimetypes.guess_extension(value.media_type) or ".bin")
 
 
 def context_text(context: Context) -> str:
@@ -249,12 +256,20 @@ def folder_name(iteration: Iteration) -> str:
     return f"{iteration.seq:06d}-{agent}-{iteration.number}"
 
 
-def write_files(iteration: Iteration, folder: Path) -> None:
-    """Write an iteration below `folder`."""
+def write_files(iteration: Iteration, folder: Path, blobs: Blobs) -> None:
+    """Write an iteration below `folder`; the media and long texts in it into `folder`/values, each
+    content once."""
     place = folder / folder_name(iteration)
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files_of(iteration).items():
         (place / name).write_text(text, "utf-8")
+    shown = [p.value for m in iteration.context.messages for p in m.parts if isinstance(p, Media)]
+    came = [v for deed in iteration.deeds if deed.outcome for v in deed.outcome.values]
+    for value in (v for v in (*shown, *came) if v.blob):
+        file = folder / "values" / file_name(value)
+        if not file.exists():
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(content_of(value, blobs))
 
 
 def _json(data: Any) -> str:

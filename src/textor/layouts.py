@@ -14,7 +14,7 @@ from textor.kernel.context import Layout
 from textor.kernel.state import AgentState, State
 from textor.messages import Media, Message, Part, Text, said
 from textor.status import Moment, StatusPart
-from textor.values import Value, head
+from textor.values import SHOWN, Value, head
 
 
 class Stable:
@@ -31,15 +31,15 @@ class Stable:
         text = "\n\n".join(part for part in (definition.prompt.strip(), taught.strip()) if part)
         return (*((said("system", text),) if text else ()), *definition.examples)
 
-    def posted(self, posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:
+    def posted(self, posted: Iterable[MessagePosted], agent: AgentState, values: Iterable[Value]) -> Message:
         """Messages as they enter the dialogue: the caller's as they are, others' with their sender;
         then the values that came along, by the names that they have here."""
         parts: list[Part] = []
         for message in posted:
-            origin = "" if message.sender == caller else f"[from {message.sender or 'the person'}] "
+            origin = "" if message.sender == agent.caller else f"[from {message.sender or 'the person'}] "
             parts.append(Text(("\n\n" if parts else "") + origin + message.text))
         for value in values:
-            if value.kind in ("image", "audio", "video"):
+            if value.kind in SHOWN:
                 parts.append(Media(value, value.name))
             else:
                 parts.append(Text(f"\n[value ${value.name}: {head(value)}]"))
@@ -57,6 +57,9 @@ class Stable:
 
     def messages(self, state: State, agent: AgentState) -> tuple[Message, ...]:
         return agent.prefix + agent.dialogue
+
+    def size(self, agent: AgentState) -> int:
+        return agent.size
 
 
 class Bare(Stable):

@@ -5,27 +5,31 @@
 Only the previous iteration stands in it. What an agent is to remember it writes into files and
 monitors them. The status text of an iteration is this whole context, so prompts are rebuilt from
 events as for every layout; the price is that a server's cache of the prompt ends where it begins.
+Images and other media of the previous iteration and of the turn's messages stand before it, each
+under the name that it has in the XML.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from textor.actions import Capability
 from textor.dialects.port import Dialect
 from textor.events import Definition, MessagePosted
 from textor.kernel.state import AgentState, State
 from textor.layouts import Stable, budget_words
-from textor.messages import Media, Message, Text, said
+from textor.messages import Media, Message, Part, Text, ToolCall, ToolResult, message_size
 from textor.status import Moment, StatusPart, content, element, lines, possible
-from textor.values import Value, head
+from textor.values import SHOWN, Value, head
 
 LEAD = "The context as it is now:"
-#: How what the dialect `xml` writes of an iteration begins, and what `posted` writes.
-_RESULTS, _SAID = "<previous>\n<actions>", "<message"
-_SEEN = ("image", "audio", "video")
-#: Tokens a character, for the share of the window.
-_TOKENS = 0.25
+#: How what the dialect `xml` writes of an iteration begins.
+_RESULTS = "<previous>\n<actions>"
+#: The first part of what `posted` writes, alone in it: the turn that the message belongs to. It is
+#: not shown.
+_TURN = re.compile(r"<!-- turn (\d+) -->")
 
 
 class Regenerated:
@@ -41,25 +45,33 @@ class Regenerated:
     ) -> tuple[Message, ...]:
         return Stable().prefix(definition, dialect, capabilities)
 
-    def posted(self, posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message:
+    def posted(self, posted: Iterable[MessagePosted], agent: AgentState, values: Iterable[Value]) -> Message:
         """As `Stable`, in elements, so that they can be told from what the machine says."""
-        told = [_message(message, caller) for message in posted]
+        told = [_message(message, agent.caller) for message in posted]
         kept = [*values]
-        told += [element("value", {"name": v.name}, content(head(v))) for v in kept if v.kind not in _SEEN]
-        media = [Media(v, v.name) for v in kept if v.kind in _SEEN]
-        return Message("user", (Text("\n".join(told)), *media))
+        told += [element("value", {"name": v.name}, content(head(v))) for v in kept if v.kind not in SHOWN]
+        told += [_medium(v.name, v) for v in kept if v.kind in SHOWN]
+        turn = agent.turn.number if agent.turn else agent.turns + 1
+        media = [Media(v, v.name) for v in kept if v.kind in SHOWN]
+        return Message("user", (Text(f"<!-- turn {turn} -->"), Text("\n".join(told)), *media))
 
     def messages(self, state: State, agent: AgentState) -> tuple[Message, ...]:
-        return (*agent.prefix, said("user", LEAD))
+        known = {v.handle: name for name, v in agent.variables.items()}
+        media = _once(_of(Media, (*_said_now(agent), *_after(agent))))
+        named = [Media(part.value, known.get(part.value.handle, part.caption)) for part in media]
+        return (*agent.prefix, Message("user", (Text(LEAD), *named)))
+
+    def size(self, agent: AgentState) -> int:
+        return sum(map(message_size, (*agent.prefix, *self.messages(State(), agent)[-1:])))
 
     def status(self, state: State, agent: AgentState, now: float) -> str:
         moment = Moment(state, agent, now, full=True)
         first = [part(moment) for name, part in self._parts.items() if name == "containers"]
         last = [part(moment) for name, part in self._parts.items() if name not in ("system", "containers")]
         own = [*first, _messages(agent), _previous(agent), *_kept(state, agent, now), *last]
-        size = sum(len(text) for text in own) + sum(len(m.text) for m in agent.prefix)
+        size = sum(len(text) for text in own) + self.size(agent)
         window = self._window(agent.model)
-        used = min(round(100 * size * _TOKENS / window), 100) if window else 0
+        used = min(round(100 * size * agent.ratio / window), 100) if window else 0
         moment = Moment(state, agent, now, full=True, context=used)
         system = self._parts["system"](moment) if "system" in self._parts else ""
         return lines("context", [system, *own])
@@ -80,31 +92,80 @@ def _kept(state: State, agent: AgentState, now: float) -> list[str]:
 
 def _messages(agent: AgentState) -> str:
     """What was said to the agent in this turn."""
-    told = [m.text for m in agent.dialogue[_begin(agent) :] if m.role == "user" and m.text.startswith(_SAID)]
-    return lines("messages", map(possible, told)) if told else ""
+    told: list[str] = []
+    for message in _said_now(agent):
+        texts = [part.text for part in message.parts if isinstance(part, Text)][1:]
+        told += [possible(texts[0]), *(element("found", {}, content(text)) for text in texts[1:])]
+    return lines("messages", told) if told else ""
 
 
 def _previous(agent: AgentState) -> str:
     """The last reply: its reasoning, its actions with their results, what the machine told of it."""
-    last = max((at for at, m in enumerate(agent.dialogue) if m.role == "assistant"), default=-1)
+    last = _last(agent)
     if last < 0:
         return "<previous/>"
-    text = agent.dialogue[last].text
-    block = text.rfind("<actions")
-    reasoning = (text if block < 0 else text[:block]).strip()
-    shown = f"<reasoning>\n{content(reasoning)}\n</reasoning>" if reasoning else "<reasoning/>"
-    told = [m.text for m in agent.dialogue[last + 1 :] if not m.text.startswith(_SAID)]
-    results = [possible(_inner(text)) for text in told if text.startswith(_RESULTS)]
-    notices = [element("notice", {}, content(text)) for text in told if not text.startswith(_RESULTS)]
-    return lines("previous", [shown, *(results or ["<actions/>"]), *notices])
+    reply = agent.dialogue[last]
+    block = reply.text.rfind("<actions")
+    reasoning = (reply.text if block < 0 else reply.text[:block]).strip()
+    shown = [f"<reasoning>\n{content(reasoning)}\n</reasoning>" if reasoning else "<reasoning/>"]
+    shown += [element("call", {"name": p.name}, content(p.arguments)) for p in _of(ToolCall, [reply])]
+    told = _after(agent)
+    results = [possible(_inner(m.text)) for m in told if m.text.startswith(_RESULTS)]
+    results += [element("result", {"name": p.name}, content(p.text)) for p in _of(ToolResult, told)]
+    known = {v.handle: name for name, v in agent.variables.items()}
+    media = [_medium(known.get(p.value.handle, p.caption), p.value) for p in _once(_of(Media, told))]
+    plain = [m for m in told if m.text and not m.text.startswith(_RESULTS) and not [*_of(Media, [m])]]
+    notices = [element("notice", {}, content(m.text)) for m in plain]
+    return lines("previous", [*shown, *(results or ["<actions/>"]), *media, *notices])
 
 
-def _begin(agent: AgentState) -> int:
-    """Where the messages of this turn begin in the dialogue."""
-    replies = [at for at, message in enumerate(agent.dialogue) if message.role == "assistant"]
-    made = agent.turn.iterations if agent.turn else 0
-    before = replies[: len(replies) - made] if made else replies
-    return before[-1] + 1 if before else 0
+def _last(agent: AgentState) -> int:
+    """The place of the last reply in the dialogue; -1 where there is none."""
+    places = range(len(agent.dialogue) - 1, -1, -1)
+    return next((at for at in places if agent.dialogue[at].role == "assistant"), -1)
+
+
+def _after(agent: AgentState) -> list[Message]:
+    """What the machine told after the last reply."""
+    last = _last(agent)
+    return [m for m in agent.dialogue[last + 1 :] if not _turn(m)] if last >= 0 else []
+
+
+def _said_now(agent: AgentState) -> list[Message]:
+    """The messages of this turn."""
+    found: list[Message] = []
+    for message in reversed(agent.dialogue):
+        if turn := _turn(message):
+            if turn != agent.turns:
+                break
+            found.append(message)
+    return found[::-1]
+
+
+def _turn(message: Message) -> int:
+    """The turn that a message was posted for; 0 for what was not posted."""
+    first = message.parts[0] if len(message.parts) > 1 else None
+    found = _TURN.fullmatch(first.text) if isinstance(first, Text) else None
+    return int(found[1]) if found else 0
+
+
+P = TypeVar("P", bound=Part)
+
+
+def _of(kind: type[P], messages: Iterable[Message]) -> Iterator[P]:
+    """The parts of one kind."""
+    return (part for message in messages for part in message.parts if isinstance(part, kind))
+
+
+def _once(media: Iterable[Media]) -> Iterator[Media]:
+    """Each content once."""
+    return iter({part.value.handle: part for part in media}.values())
+
+
+def _medium(name: str, value: Value) -> str:
+    """How a part that stands beside the XML is named in it."""
+    about = {"name": name, "kind": value.kind, "type": value.media_type, "bytes": value.size}
+    return element("media", about)
 
 
 def _inner(text: str) -> str:

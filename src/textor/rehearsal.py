@@ -36,7 +36,7 @@ async def rehearse(services: Services, made: e.AgentCreated) -> None:
     """One turn of an agent. Raises `CapabilityError` that says why it did not end in a reply."""
     real = services.model(made.model)
     size = sum(message_size(message) for message in made.prefix) // 4
-    if size >= made.room:
+    if 0 < made.room <= size:
         raise CapabilityError(
             f"Its prompt has about {size} tokens; with {made.model} it may have {made.room}.", "Shorten it."
         )

@@ -197,6 +197,7 @@ class _Told:
         self._layout = layout
         self._status = status
         self.prefix, self.posted, self.messages = layout.prefix, layout.posted, layout.messages
+        self.size = layout.size
 
     def status(self, state: State, agent: AgentState, now: float) -> str:
         return self._status

@@ -21,6 +21,9 @@ Kind = Literal["text", "json", "image", "audio", "video", "file"]
 #: Kinds that become variables of the agent they reach; a big text is found by its handle.
 MEDIA: tuple[Kind, ...] = ("image", "audio", "video", "file")
 
+#: Kinds that a model can be shown beside the text.
+SHOWN: tuple[Kind, ...] = ("image", "audio", "video")
+
 #: Above this many UTF-8 bytes a text is shown to a model as head, tail and handle.
 BIG = 8_000
 

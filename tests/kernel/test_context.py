@@ -106,7 +106,7 @@ def test_a_conversation_goes_on_with_another_model(tmp_path: Path) -> None:
         first = ScriptedModel(["one"])
         second = ScriptedModel(["two"], id="scripted:other")
         async with machine(first, tmp=tmp_path) as made:
-            made.services.model.add(second)
+            made._models.add(second)
             session = await begin(made, first)
             await session.ask("hello")
             await session.change_model("scripted:other")

@@ -42,7 +42,7 @@ async def tree(folder: Path, **scripts: Sequence[ModelItem] | Callable[[Context]
     models = {name: ScriptedModel(script, id=f"scripted:{name}") for name, script in scripts.items()}
     async with machine(models["boss"], tmp=folder) as made:
         for model in models.values():
-            made.services.model.add(model)
+            made._models.add(model)
         yield made, models
 
 

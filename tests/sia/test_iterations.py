@@ -16,6 +16,7 @@ from textor import events as e
 from textor.assembly import Machine
 from textor.events import Definition, Limits
 from textor.iterations import Iteration, files_of, iterations, write_files
+from textor.journal.memory import MemoryJournal
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.summary import REQUEST
 from textor.messages import Context, said
@@ -190,7 +191,7 @@ def test_an_iteration_as_files(tmp_path: Path) -> None:
 
     first, last = asyncio.run(play())
     for iteration in (first, last):
-        write_files(iteration, tmp_path / "out")
+        write_files(iteration, tmp_path / "out", MemoryJournal().blobs)
     places = sorted(p.name for p in (tmp_path / "out").iterdir())
     assert places == [f"{first.seq:06d}-main-1", f"{last.seq:06d}-main-2"]
     place = tmp_path / "out" / places[0]

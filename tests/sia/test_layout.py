@@ -13,7 +13,7 @@ from sia_parts import Time, context_of, ended, machine, until
 from textor import events as e
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
-from textor.kernel.state import State, fold_all
+from textor.kernel.state import AgentState, State, fold_all
 from textor.layouts_xml import Regenerated
 from textor.messages import Context, said
 from textor.monitor import Monitor
@@ -32,7 +32,8 @@ def acting(*actions: str) -> str:
 @given(st.lists(st.text(), max_size=3), st.text(), st.text())
 def test_the_context_is_well_formed_whatever_it_holds(tmp: list[str], said_text: str, note: str) -> None:
     layout = Regenerated(parts_of(Monitor()), lambda id: 1000)
-    message = layout.posted([e.MessagePosted("main", said_text, sender='a"<b')], "", [])
+    posted = e.MessagePosted("main", said_text, sender='a"<b')
+    message = layout.posted([posted], AgentState("main", XML, "m"), [])
     bodies: list[e.Body] = [
         e.SessionCreated("/"),
         e.AgentCreated("main", XML, "m"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from textor.cli import DONE
 from textor.cli.parser import Commands
@@ -12,6 +13,9 @@ from textor.errors import UseError
 
 if TYPE_CHECKING:
     from textor.iterations import Iteration
+    from textor.values import Blobs
+
+T = TypeVar("T")
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -29,6 +33,16 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
             one.add_argument("number", metavar="N", type=int, help="its number, as `list` shows it")
         if name == "export":
             one.add_argument("--to", metavar="FOLDER", help="where to (default: iterations-SESSION here)")
+            one.add_argument(
+                "--last", metavar="N", type=count, help="only the last N; each holds its context"
+            )
+
+
+def count(text: str) -> int:
+    """A number of at least 1, for `argparse`."""
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
 
 
 def listed(args: argparse.Namespace) -> int:
@@ -67,23 +81,31 @@ def show(args: argparse.Namespace) -> int:
 def export(args: argparse.Namespace) -> int:
     from textor.iterations import write_files
 
-    session, found = _read(args.session)
-    folder = Path(args.to or f"iterations-{session}")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for iteration in found:
-            write_files(iteration, folder)
-    except OSError as error:
-        raise UseError(f"{folder} cannot be written: {error.strerror}.") from None
-    print(f"{len(found)} iterations in {folder}")
+    def write(session: str, found: list[Iteration], blobs: Blobs) -> str:
+        folder = Path(args.to or f"iterations-{session}")
+        found = found[-args.last :] if args.last else found
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for iteration in found:
+                write_files(iteration, folder, blobs)
+        except OSError as error:
+            raise UseError(f"{folder} cannot be written: {error.strerror}.") from None
+        return f"{len(found)} iteration{'' if len(found) == 1 else 's'} in {folder}"
+
+    print(_with(args.session, write))
     return DONE
 
 
 def _read(session: str) -> tuple[str, list[Iteration]]:
-    """The full id and the iterations of a session, in the order of their beginning."""
+    return _with(session, lambda id, found, blobs: (id, found))
+
+
+def _with(session: str, then: Callable[[str, list[Iteration], Blobs], T]) -> T:
+    """What `then` gives for the full id, the iterations in the order of their beginning, and the
+    values of a session."""
     import asyncio
 
-    async def read() -> tuple[str, list[Iteration]]:
+    async def read() -> T:
         from textor.assembly import open_machine
         from textor.cli.opening import configuration
         from textor.iterations import iterations
@@ -91,6 +113,6 @@ def _read(session: str) -> tuple[str, list[Iteration]]:
         async with open_machine(configuration()) as machine:
             known = await machine.session(session)
             found = [i async for i in iterations(machine.journal, known.id, machine.services.layout)]
-            return known.id, sorted(found, key=lambda i: i.seq)
+            return then(known.id, sorted(found, key=lambda i: i.seq), machine.journal.blobs)
 
     return asyncio.run(read())

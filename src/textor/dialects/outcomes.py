@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from textor.actions import Outcome
 from textor.messages import Media, Message, Part, Text
+from textor.values import SHOWN
 
 _STATES = {
     "failed": "Failed: ",
@@ -29,6 +30,6 @@ def media_message(outcomes: Iterable[Outcome]) -> tuple[Message, ...]:
     parts: list[Part] = []
     for outcome in outcomes:
         for value in outcome.values:
-            if value.kind in ("image", "audio", "video"):
+            if value.kind in SHOWN:
                 parts.append(Media(value, value.name))
     return (Message("user", (Text("The media of these results:"), *parts)),) if parts else ()

@@ -34,11 +34,6 @@ def _least(*limits: T | None) -> T | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def estimate_input(agent: AgentState, status: str) -> int:
-    """Tokens of the next prompt, estimated from what the server reported for the last one."""
-    return int((agent.size + len(status)) * agent.ratio) + 1
-
-
 def bounds(state: State, agent: AgentState) -> Iterator[tuple[Limits, Usage]]:
     """The limits of the session, of the agent and of all above it, each with what its whole subtree
     has used, requests under way included."""
@@ -75,12 +70,13 @@ def reached(state: State, agent: AgentState, now: float) -> str:
     return ""
 
 
-def reserve(state: State, agent: AgentState, status: str, price: Price) -> Usage | str:
-    """What is set aside for the next request: input as estimated, output as much as is allowed.
+def reserve(state: State, agent: AgentState, size: int, price: Price) -> Usage | str:
+    """What is set aside for a prompt of `size` characters, by the tokens that the server reported for
+    the last one, and as much output as is allowed.
 
     The name of the limit, when what is left of it does not hold the prompt and a least reply.
     """
-    prompt, output, limit = estimate_input(agent, status), REPLY_TOKENS, ""
+    prompt, output, limit = int(size * agent.ratio) + 1, REPLY_TOKENS, ""
     for bound, used in bounds(state, agent):
         if bound.tokens is not None and bound.tokens - used.total - prompt < output:
             output, limit = bound.tokens - used.total - prompt, "tokens"

@@ -26,11 +26,15 @@ class Layout(Protocol):
         self, definition: Definition, dialect: Dialect, capabilities: Sequence[Capability]
     ) -> tuple[Message, ...]: ...
 
-    def posted(self, posted: Iterable[MessagePosted], caller: str, values: Iterable[Value]) -> Message: ...
+    def posted(
+        self, posted: Iterable[MessagePosted], agent: AgentState, values: Iterable[Value]
+    ) -> Message: ...
 
     def status(self, state: State, agent: AgentState, now: float) -> str: ...
 
     def messages(self, state: State, agent: AgentState) -> tuple[Message, ...]: ...
+
+    def size(self, agent: AgentState) -> int: ...  # characters of `messages`, about
 
 
 def build(layout: Layout, state: State, agent: AgentState, status: str, max_tokens: int) -> Context:

@@ -208,7 +208,7 @@ class Runner:
         text, usage = "", Usage(estimated=True)
         try:
             model = self.services.model(agent.model)
-            if isinstance(reserved := budget.reserve(self.state, agent, "", model.price), str):
+            if isinstance(reserved := budget.reserve(self.state, agent, agent.size, model.price), str):
                 return [e.SummaryFailed(agent.id, f"the budget of {reserved} does not allow it")]
             usage = reserved
             async with aclosing(model.generate(summary.request(agent, count, usage.output))) as chunks:
@@ -293,10 +293,10 @@ class Runner:
     def _partial(self, agent: str) -> tuple[Message, Usage]:
         """What an unfinished generation had said, and an estimate of what it used."""
         state = self.state.agents[agent]
-        known = self._readers.get(agent)
-        if known is None:
-            return Message("assistant", ()), Usage(input=budget.estimate_input(state, ""), estimated=True)
-        reader, reserved = known
+        if agent not in self._readers:
+            used = Usage(state.generation.reserved.input if state.generation else 0, estimated=True)
+            return Message("assistant", ()), used
+        reader, reserved = self._readers[agent]
         model = self.services.model(state.model)
         output = max(int(reader.written * state.ratio), 1 if reader.written else 0)
         cost = model.price(reserved.input, output)

@@ -268,9 +268,9 @@ class _Handlers:
         if started is None:
             return state
         state, agent = _spend(state, agent, body.usage)
-        ratio = agent.ratio
-        if body.usage.input and not body.usage.estimated:
-            ratio = body.usage.input / max(agent.size + len(started.status), 1)
+        ratio, expected = agent.ratio, started.reserved.input
+        if body.usage.input and not body.usage.estimated and expected:
+            ratio *= body.usage.input / expected
         changes: dict[str, Any] = {"generation": None, "ratio": min(max(ratio, 0.05), 2.0)}
         if body.message.parts:
             changes |= _add(agent, (body.message,))

@@ -51,7 +51,7 @@ class Now:
         known = named(values, agent.variables)
         kept_values = [*known, *self._code(agent)]
         layout = self.services.layout(agent.definition.layout)
-        message = layout.posted((posted for _, posted in agent.inbox), agent.caller, kept_values)
+        message = layout.posted((posted for _, posted in agent.inbox), agent, kept_values)
         found = self.services.found(self.state, agent, message.text)
         if found:
             message = replace(message, parts=(*message.parts, Text(found)))
@@ -62,8 +62,10 @@ class Now:
         now = self.services.clock()
         if limit := budget.reached(self.state, agent, now):
             return [self._limit(agent, limit)]
-        status = self.services.layout(agent.definition.layout).status(self.state, agent, now)
-        if isinstance(reserved := budget.reserve(self.state, agent, status, self._price(agent)), str):
+        layout = self.services.layout(agent.definition.layout)
+        status = layout.status(self.state, agent, now)
+        size = layout.size(agent) + len(status)
+        if isinstance(reserved := budget.reserve(self.state, agent, size, self._price(agent)), str):
             return [self._limit(agent, reserved)]
         if agent.turn and agent.turn.unsummarised >= summary.MOST_FAILURES:
             return [self._limit(agent, "context")]
@@ -94,11 +96,8 @@ class Now:
         return [e.GenerationFinished(agent.id, message, usage=usage, finish="cut")]
 
     def _judge(self, agent: AgentState) -> list[e.Body]:
-        bodies: list[e.Body] = []
-        for work in agent.work:
-            if not work.verdict and work.outcome is None:
-                bodies += self._judged(agent, work)
-        return bodies
+        new = [work for work in agent.work if not work.verdict and work.outcome is None]
+        return [body for work in new for body in self._judged(agent, work)]
 
     def _judged(self, agent: AgentState, work: Work) -> list[e.Body]:
         action = work.action

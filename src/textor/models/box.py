@@ -186,6 +186,7 @@ def _server(base_url: str, api_key: str) -> Server:
         context_window=WINDOW,
         temperature=0.0,  # at this size the likeliest word is the best guess
         native_tools=False,
+        media=(),
         gbnf=True,
         args={"cache_prompt": True},
         prices=FREE,

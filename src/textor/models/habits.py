@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from textor.models.server import Server, SystemRole
+from textor.values import Value
 
 #: Reported tokens for one that we estimate, where nothing was reported yet.
 UNKNOWN_RATIO = 1.0
@@ -17,6 +19,10 @@ CUT_SHARE_UNKNOWN = 0.35
 
 #: How servers say that they take no system messages at all.
 _REFUSALS = ("not support", "unsupported", "unknown role", "invalid role", "only user and assistant")
+
+#: What complaints about media speak of, and how they say that none of its kind is taken.
+_MEDIA = ("image", "audio", "video", "file", "modal", "vision", "content", "string")
+_NONE_TAKEN = ("support", "must be a string", "expected", "unknown variant", "not a multimodal", "at most 0")
 
 #: Prompts shorter than this (estimated tokens) say nothing of the server's window.
 TELLING = 1_000
@@ -35,6 +41,7 @@ class Habits:
     ratio: float = UNKNOWN_RATIO
     reports: int = 0
     told_window: int = 0  #: the cut that was already told, in tokens; 0: none
+    refused: set[str] = field(default_factory=set)  #: kinds of media, and handles of single ones
 
     def tokens(self, estimate: float) -> int:
         """An estimate, corrected by what the server reported so far."""
@@ -53,11 +60,12 @@ class Habits:
         self.ratio += weight * (tokens / estimate - self.ratio)
         return True
 
-    def learn_from(self, complaint: str, later_system: bool) -> str:
+    def learn_from(self, complaint: str, later_system: bool, media: Iterable[Value] = ()) -> str:
         """Change manners after a refused request, from the server's own words (case S1).
 
-        `later_system`: the prompt had system messages after the first. Returns what will be done
-        differently, for a person, or "" when the complaint is about something else.
+        `later_system`: the prompt had system messages after the first; `media` are those in it.
+        Returns what will be done differently, for a person, or "" when the complaint is about
+        something else.
         """
         text = complaint.casefold()
         if "system" in text and any(word in text for word in ("role", "message", "prompt")):
@@ -72,7 +80,19 @@ class Habits:
             if self.system_role == "all":
                 self.system_role = "first"
             return "it wants user and assistant to take turns; neighbouring messages go as one"
-        return ""
+        return self._without(text, [v for v in media if not {v.kind, v.handle} & self.refused])
+
+    def _without(self, complaint: str, media: list[Value]) -> str:
+        """Leave out media that were complained of: all of the kind, or these alone."""
+        if not media or not any(word in complaint for word in _MEDIA):
+            return ""
+        kinds = sorted({v.kind for v in media})
+        kinds = [kind for kind in kinds if kind in complaint] or kinds
+        if any(word in complaint for word in _NONE_TAKEN):
+            self.refused.update(kinds)
+            return f"it takes no {' and no '.join(kinds)}; a note goes instead"
+        self.refused.update(v.handle for v in media if v.kind in kinds)
+        return f"it does not take the {' and '.join(kinds)} of this prompt; a note goes instead"
 
 
 _habits: dict[tuple[str, str], Habits] = {}

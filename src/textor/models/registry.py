@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -17,12 +18,15 @@ from textor.models.server import (
     FIRST_EVENT_TIMEOUT,
     FREE,
     REQUEST_TIMEOUT,
+    TAKEN,
     Prices,
     Server,
     SystemRole,
 )
 from textor.near import did_you_mean, nearest
 from textor.settings import ModelSettings, ProviderSettings
+
+T = TypeVar("T")
 
 _NOTHING = ProviderSettings()
 _AS_THE_PROVIDER = ModelSettings()
@@ -93,6 +97,7 @@ def _server(provider: Provider, name: str, settings: ProviderSettings, model: Mo
         native_tools=settings.native_tools is not False,
         json_schema=provider.json_schema if settings.json_schema is None else settings.json_schema,
         gbnf=bool(settings.gbnf),
+        media=TAKEN if (media := _first(model.media, settings.media)) is None else media,
         completion_tokens=provider.completion_tokens,
         reasoning_field=provider.reasoning_field,
         args={**settings.args, **model.args},
@@ -130,7 +135,7 @@ def _prices(model: ModelSettings) -> Prices | None:
     return Prices(model.price_input, model.price_output, model.price_cached)
 
 
-def _first(one: int | None, two: int | None) -> int | None:
+def _first(one: T | None, two: T | None) -> T | None:
     return one if one is not None else two
 
 

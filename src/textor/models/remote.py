@@ -33,6 +33,7 @@ from textor.messages import (
 )
 from textor.models.client import Client, Request, load
 from textor.models.habits import estimate, habits_of
+from textor.models.media import as_taken, media_of
 from textor.models.pricing import listed_window, price_of
 from textor.models.retry import Retry
 from textor.models.server import Server
@@ -89,10 +90,10 @@ class RemoteModel:
     async def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
     ) -> AsyncGenerator[Chunk, None]:
-        request = Request(context, stop, grammar, self._habits)
         failed = 0
         while True:
-            attempt = _Attempt(self, request)
+            shown = as_taken(context, self.server.media, self._habits.refused)
+            attempt = _Attempt(self, Request(shown, stop, grammar, self._habits))
             try:
                 async with aclosing(attempt.run()) as chunks:
                     async for chunk in chunks:
@@ -126,7 +127,7 @@ class RemoteModel:
         """What will be done differently after a refusal, for a person; "" for nothing (case S1)."""
         if fault.fault not in ("refused", "server") or fault.status is None:
             return ""
-        change = self._habits.learn_from(fault.message, later_system(context))
+        change = self._habits.learn_from(fault.message, later_system(context), media_of(context))
         return f"{self.id}: {change}." if change else ""
 
     def _cut_prompt(self, context: Context, used: Usage) -> str:

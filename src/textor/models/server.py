@@ -20,6 +20,10 @@ REQUEST_TIMEOUT = 1800.0
 FIRST_EVENT_TIMEOUT = 300.0
 
 
+#: Kinds of media that the protocols have a form for.
+TAKEN = ("image", "audio", "file")
+
+
 class Prices(msgspec.Struct, frozen=True):
     """US dollars for a million tokens; `cached` None: cached tokens cost what input costs."""
 
@@ -64,6 +68,7 @@ class Server(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     gbnf: bool = False
     completion_tokens: bool = False  #: the bound is called `max_completion_tokens` (OpenAI)
     reasoning_field: str = ""
+    media: tuple[str, ...] = TAKEN  #: kinds of media that are sent; of others a note
     args: dict[str, Any] = {}
     request_timeout: float = REQUEST_TIMEOUT
     first_event_timeout: float = FIRST_EVENT_TIMEOUT

@@ -157,11 +157,7 @@ def _pieces(part: Text | Media, media: dict[str, bytes]) -> Iterable[dict[str, A
         file = {"filename": name, "file_data": f"data:{value.media_type};base64,{coded}"}
         yield {"type": "file", "file": file}
     else:
-        raise ModelError(
-            f'The {value.kind} "{value.name or value.handle}" cannot be shown to a model of this server.',
-            "Take single images or the sound out of it.",
-            fault="refused",
-        )
+        raise ModelError(f"This protocol has no form for {value.kind}.", fault="refused")
 
 
 def content_of(part: Media, media: dict[str, bytes]) -> bytes:
