@@ -50,6 +50,14 @@ def test_flags_lie_over_the_environment_and_that_over_the_file(tmp_path: Path) -
     assert config.model_for("coder") == "a:coder" and config.model_for("main") == "b:2"
 
 
+def test_the_base_of_own_images_is_an_image(tmp_path: Path) -> None:
+    config = written(tmp_path, '[self]\nbase = "python:3.12-slim"\n', {"TEXTOR_SELF_BASE": "registry/b:1"})
+    assert config.own.base == "registry/b:1" and 'base = "registry/b:1"' in config.show()
+    told = refused(tmp_path, '[self]\nbase = "--privileged x"\n')
+    assert "line 2: self.base" in told and "an image, such as python:3.12-slim" in told
+    assert "self.image" in refused(tmp_path, '[self]\nimage = "x"\n')
+
+
 def test_a_table_in_a_table_has_its_variables_and_its_password_is_no_ones(tmp_path: Path) -> None:
     text = '[apps.email]\nhost = "mail"\npassword = "s3cret"\n'
     config = written(tmp_path, text, {"TEXTOR_APPS_EMAIL_PORT": "2525", "TEXTOR_MODULES_GIT": '["g"]'})

@@ -25,6 +25,7 @@ from textor.settings import (
     ADDRESS,
     ADDRESS_OR_NONE,
     COMMAND,
+    IMAGE_OR_NONE,
     AppSettings,
     ContainerSettings,
     EmailSettings,
@@ -33,6 +34,7 @@ from textor.settings import (
     ProviderSettings,
     RuleSettings,
     SandboxSettings,
+    SelfSettings,
 )
 
 Policy = Literal["ask", "yes", "edits", "deny"]
@@ -83,6 +85,7 @@ explain.PATTERNS[COMMAND] = "a command that begins with its program, such as git
 explain.PATTERNS[ADDRESS] = "an address that begins with http:// or https://"
 explain.PATTERNS[ADDRESS_OR_NONE] = explain.PATTERNS[ADDRESS]
 _MODEL_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]*:\S*$"
+explain.PATTERNS[IMAGE_OR_NONE] = "an image, such as python:3.12-slim"
 explain.PATTERNS[_MODEL_ID] = "a model id of the form provider:name (such as oai:gpt-4o)"
 ModelId = Annotated[str, Meta(pattern=_MODEL_ID)]
 
@@ -100,6 +103,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
     modules: ModuleSettings = ModuleSettings()
+    own: SelfSettings = msgspec.field(default=SelfSettings(), name="self")
     apps: AppSettings = AppSettings()
 
 
@@ -122,6 +126,7 @@ class Config(msgspec.Struct, frozen=True):
     sandbox: SandboxSettings = SandboxSettings()
     containers: ContainerSettings = ContainerSettings()
     modules: ModuleSettings = ModuleSettings()
+    own: SelfSettings = SelfSettings()
     apps: AppSettings = AppSettings()
     sources: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
@@ -209,6 +214,7 @@ def load(
         sandbox=file.sandbox,
         containers=file.containers,
         modules=file.modules,
+        own=file.own,
         apps=file.apps,
         sources=sources,
         warnings=tuple(warnings),
@@ -376,6 +382,7 @@ def _masked(config: Config) -> dict[str, Any]:
         "sandbox": msgspec.to_builtins(config.sandbox),
         "containers": msgspec.to_builtins(config.containers),
         "modules": msgspec.to_builtins(config.modules),
+        "self": msgspec.to_builtins(config.own),
         "apps": {"email": _given(config.apps.email)} if config.apps != AppSettings() else {},
         "providers": {name: _given(p) for name, p in config.providers.items()},
     }

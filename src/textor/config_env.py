@@ -21,6 +21,7 @@ from textor.settings import (
     ModuleSettings,
     ProviderSettings,
     SandboxSettings,
+    SelfSettings,
 )
 
 #: Provider -> the variables that hold its key and its address by custom.
@@ -74,6 +75,7 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
         "sandbox": SandboxSettings,
         "containers": ContainerSettings,
         "modules": ModuleSettings,
+        "self": SelfSettings,
         "apps.email": EmailSettings,
     }
 

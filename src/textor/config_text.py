@@ -77,6 +77,9 @@ kind = "auto"
 # images = ["python:3.*"]       # images that agents may start without asking
 # folders = []                  # folders beside the workspace that they may mount
 
+# [self]
+# base = "python:3.12-slim"     # what images of versions of Textor are made over; none by default
+
 # The account that the app `email` sends from; `keyring set textor-email USER` keeps its password.
 # [apps.email]
 # host = "smtp.example.org"

@@ -56,6 +56,16 @@ class ContainerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     processes: Count = 256
 
 
+#: An image as an engine names it; "" for none.
+IMAGE_OR_NONE = r"^$|^[a-z0-9][A-Za-z0-9._/:@-]*$"
+
+
+class SelfSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What images of Textor itself are made over: a Debian with Python 3.11 or newer; "" for none."""
+
+    base: Annotated[str, Meta(pattern=IMAGE_OR_NONE)] = ""
+
+
 class ModuleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where modules of others are looked for: folders of Python modules, addresses of MCP registries,
     that of a package index (asked for exact names alone), and addresses of git repositories."""
