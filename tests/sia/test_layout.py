@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from sia_parts import Time, context_of, ended, machine, until
 
 from textor import events as e
@@ -15,7 +16,7 @@ from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State, fold_all
 from textor.layouts_xml import Regenerated
-from textor.messages import Context, said
+from textor.messages import Context, Text, said
 from textor.monitor import Monitor
 from textor.status import parts_of
 from textor.testing import Gate, Reply, ScriptedModel
@@ -223,3 +224,59 @@ def test_a_reply_that_was_cut_leaves_a_whole_context(tmp_path: Path) -> None:
     seen = context_of(asyncio.run(play())[1])
     assert [(m.text or "").strip() for m in seen.iter("message")] == ["x", "quick"]
     assert (seen.findtext("previous/reasoning") or "").strip() == "I t"
+
+
+def told(context: Context) -> list[str]:
+    return [(m.text or "").strip() for m in context_of(context).iter("message")]
+
+
+def test_messages_of_earlier_turns_are_gone_also_after_a_reply_that_was_cut(tmp_path: Path) -> None:
+    gate = Gate()
+
+    async def play() -> list[Context]:
+        replies = ["One.", Reply("Two", gates={0: gate}), "Three."]
+        model = ScriptedModel(replies, native_tools=False)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create("first", workspace=tmp_path, definition=XML, model=model.id)
+            seen = await until(session, ended)
+            await session.post("second")
+            await gate.reached.wait()
+            await session.post("third")  # nothing of the reply was there yet
+            await until(session, ended, seen[-1].seq)
+        return model.contexts
+
+    assert [told(c) for c in asyncio.run(play())] == [["first"], ["second"], ["second", "third"]]
+
+
+def test_messages_of_earlier_turns_are_gone_also_after_a_review(tmp_path: Path) -> None:
+    async def play() -> list[Context]:
+        model = ScriptedModel(["One.", "Two.", "Better."], native_tools=False)
+        definition = replace(XML, review=True)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create("first", workspace=tmp_path, definition=definition, model=model.id)
+            after = 0
+            for verdict, message in (("accept", "second"), ("again", ""), ("accept", "")):
+                finished = await until(session, lambda ev: isinstance(ev.body, e.GenerationFinished), after)
+                after = finished[-1].seq
+                await session.review("main", verdict, remark="say <it> better")  # type: ignore[arg-type]
+                if message:
+                    after = (await until(session, ended, after))[-1].seq
+                    await session.post(message)
+        return model.contexts
+
+    contexts = asyncio.run(play())
+    assert [told(c) for c in contexts] == [["first"], ["second"], ["second"]]
+    (remark,) = context_of(contexts[2]).findall("previous/notice")
+    assert (remark.text or "") == "say <it> better"
+
+
+def test_what_is_found_for_a_message_leaves_the_context_whole() -> None:
+    layout = Regenerated(parts_of(Monitor()), lambda id: 1000)
+    agent = AgentState("main", XML, "m")
+    message = layout.posted([e.MessagePosted("main", "x")], agent, [])
+    message = replace(message, parts=(*message.parts, Text("\n\n[Found: f(a<b)]")))
+    bodies: list[e.Body] = [e.SessionCreated("/"), e.AgentCreated("main", XML, "m")]
+    bodies += [e.MessagePosted("main", "x"), e.MessagesDelivered("main", ("3",), message)]
+    state = fold_all(State(), [e.Event(b, str(n), 0.0, n) for n, b in enumerate(bodies, 1)])
+    text = layout.status(state, state.agents["main"], 0.0)
+    assert "f(a<b)" in (context_of(Context((said("user", text),))).findtext("messages/found") or "")
