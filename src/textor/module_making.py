@@ -37,7 +37,7 @@ from textor.module_review import review, source_of, summary
 from textor.module_trial import SOURCE, TRY, does_not_start, tried_in
 from textor.scope import Scope
 from textor.settings import ModuleSettings
-from textor.values import Json, sha256_of
+from textor.values import Json, sha256_of, text_value
 
 NAME = "modules.making"  #: of the provider
 LOADED = "modules.loaded"  #: of the provider of what is loaded
@@ -76,19 +76,20 @@ FIND = Capability(
 REVIEW = Capability(
     "modules.review",
     "Check the code of a module by rules: network, programs, secrets, generated code, install scripts; "
-    "and have an agent read it.",
+    "and write the task for an agent who is to read it.",
     parameters(
         ["source"],
         source=SOURCE,
         reader={
             "type": "string",
             "default": "",
-            "description": "the agent type that reads the code as well, such as coder",
+            "description": "the agent type that is to read the code as well, such as coder",
         },
     ),
     repeat="keyed",
 )
 
+TASK = "code_review"  #: the variable that holds the task of a reader
 READ = """\
 Read the code of this module for somebody who wants to load it. You need not run or change anything.
 Say what it does and whether that is what it says; name with its line all that sends data away, reads
@@ -100,6 +101,12 @@ What rules found: {findings}
 {fence}python
 {text}
 {fence}"""
+
+
+def _task(text: str, findings: str) -> str:
+    """What a reader is told, with the code in a fence that it cannot end."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return READ.format(findings=findings, text=text, fence=fence)
 
 
 class Loaded(ModulesProvider):
@@ -174,29 +181,25 @@ class _Making(TableProvider):
     # -- reviewing -------------------------------------------------------------------------
 
     async def _review(self, arguments: dict[str, Json], scope: PortScope) -> Outcome:
-        text, path = await asyncio.to_thread(source_of, str(arguments["source"]), scope.workspace)
+        source = str(arguments["source"])
+        text, path = await asyncio.to_thread(source_of, source, scope.workspace, scope.judged.get(source))
         findings = review(text, path.name if path else "")
         lines = [str(each) for each in findings] or ["The rules found nothing, which proves nothing."]
         reader = str(arguments["reader"])
         if not reader:
             lines.append(
-                "These are rules, which do not know what the code is for. Name a reader, and an agent of "
-                "that type reads it as well."
+                "These are rules, which do not know what the code is for. Name a reader, and the task for "
+                "an agent of that type is written as well."
             )
             return text_outcome("\n".join(lines), scope, data=msgspec.to_builtins(findings))
-        read = await self._read_by(reader, text, summary(findings), scope)
-        lines.append(f"Read by {reader}:\n{read.text}")
-        return replace(read, text="\n".join(lines), data=msgspec.to_builtins(findings))
-
-    async def _read_by(self, reader: str, text: str, findings: str, scope: PortScope) -> Outcome:
-        """What an agent says of the code: called as its caller would call it, under the same key."""
-        own = _own(scope)
-        if "call" not in own.state.agents[own.agent].offered:
+        if "call" not in _own(scope).state.agents[scope.agent].offered:
             raise CapabilityError("Only an agent that may call others can name a reader.")
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-        message = READ.format(findings=findings, text=text, fence=fence)
-        arguments = {"type": reader, "name": "module-reviewer", "message": message}
-        return await self._registry.invoke(Action(scope.key, "call", arguments), scope)
+        lines.append(
+            f"For {reader} to read it: use call with the type {reader}, a name, and a message such as "
+            f'"Do what ${TASK} says; values.read shows it whole." What it replies is said of the code.'
+        )
+        task = text_value(_task(text, summary(findings)), scope.blobs, name=TASK)
+        return Outcome("done", "\n".join(lines), (task,), data=msgspec.to_builtins(findings))
 
     # -- loading and keeping ---------------------------------------------------------------
 
@@ -208,7 +211,8 @@ class _Making(TableProvider):
         if address:
             spec = ModuleSpec(name, address=address)
         else:
-            text, path = await asyncio.to_thread(source_of, source, scope.workspace)
+            seen = scope.judged.get(source)
+            text, path = await asyncio.to_thread(source_of, source, scope.workspace, seen)
             findings = review(text, path.name if path else "")
             if any(each.kind == "syntax" for each in findings):
                 raise CapabilityError(f"The module is not loaded: {findings[0]}.")

@@ -8,15 +8,19 @@ does; therefore a module is tried in the sandbox, and loaded only through the ga
 from __future__ import annotations
 
 import ast
+import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from textor.capabilities.places import resolve
+from textor.capabilities.opening import opened_file, state_of
+from textor.capabilities.places import Judged, resolve
 from textor.errors import CapabilityError
+from textor.values import sha256_of
 
 Kind = Literal["syntax", "network", "program", "native", "secret", "code", "install", "delete", "import"]
 
@@ -87,16 +91,24 @@ class Finding(msgspec.Struct, frozen=True):
         return f"line {self.line}: {self.kind}: {self.text}"
 
 
-def source_of(given: str, workspace: Path) -> tuple[str, Path | None]:
+def source_of(given: str, workspace: Path, seen: Judged | None = None) -> tuple[str, Path | None]:
     """The text of a module, and its real place when `given` is a path. What has a line break is text.
 
-    Raises `CapabilityError` for a file that cannot be read.
+    `seen` is what the gate saw of it: then it is this text, or none. Raises `CapabilityError` for a
+    file that cannot be read, or was changed since.
     """
     if "\n" in given:
         return _fitting(given), None
-    path = resolve(given, workspace)
+    path = resolve(given, workspace) if seen is None else seen.place
     try:
-        return _fitting(path.read_text("utf-8")), path
+        if not stat.S_ISREG(state_of(path).st_mode):
+            raise CapabilityError(f"{given:.200} is no file.", "Give the path of a Python file.")
+        with opened_file(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(4 * LONGEST + 1)
+        text = _fitting(content.decode("utf-8"))
+        if seen is not None and seen.content and sha256_of(content) != seen.content:
+            raise CapabilityError(f"{given:.200} was changed after it was allowed.", "Ask again.")
+        return text, path
     except UnicodeDecodeError:
         raise CapabilityError(f"{given} is not UTF-8 text.", "A module is one Python file.") from None
     except OSError as error:

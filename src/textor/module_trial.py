@@ -60,7 +60,8 @@ def tried_in(sandbox: Sandbox | None) -> Handler:
     """Performs `modules.try` with this sandbox; None: it says that there is none."""
 
     async def perform(arguments: dict[str, Json], scope: Scope) -> Outcome:
-        text, path = await asyncio.to_thread(source_of, str(arguments["source"]), scope.workspace)
+        source = str(arguments["source"])
+        text, path = await asyncio.to_thread(source_of, source, scope.workspace, scope.judged.get(source))
         spec = await asyncio.to_thread(_trial, sandbox, text, path, scope.workspace)
         calls = arguments["calls"]
         module = Module(spec)

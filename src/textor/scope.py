@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from textor import events as e
+from textor.capabilities.places import Judged
 from textor.kernel.runner import Runner
 from textor.kernel.state import State
 from textor.values import Blobs, Value
@@ -25,6 +26,7 @@ class Scope:
         self.session = runner.session
         self.agent = agent
         self.key = key
+        self.judged: dict[str, Judged] = {}
         created = runner.state.created
         assert created is not None
         self.workspace = Path(created.workspace)
@@ -34,7 +36,9 @@ class Scope:
         return self._runner.services.registry.masking(self._runner.services.journal.blobs)
 
     def value(self, handle: str) -> Value:
-        return self._runner.state.values[handle]
+        """By its handle, or by its name among the agent's variables."""
+        known = self._runner.state.agents[self.agent].variables.get(handle.removeprefix("$"))
+        return known or self._runner.state.values[handle]
 
     @property
     def state(self) -> State:

@@ -22,6 +22,7 @@ from textor.broker.launch import Launcher
 from textor.broker.plans import Plans
 from textor.broker.provider import AppsProvider
 from textor.broker.view import plan_json
+from textor.capabilities.places import Judged
 from textor.errors import TextorError
 from textor.events import Event, Stored
 from textor.journal.blobs import MemoryBlobs
@@ -125,6 +126,7 @@ class Desk:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
         self.shown: list[str] = []
 
     def value(self, handle: str) -> Value:

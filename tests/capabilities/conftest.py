@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from textor.actions import Action, Outcome
+from textor.capabilities.places import Judged
 from textor.capabilities.port import Provider
 from textor.capabilities.sandbox import Sandbox, find_sandbox, why_no_sandbox
 from textor.journal.blobs import MemoryBlobs
@@ -26,6 +27,7 @@ class Desk:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
         self.values: dict[str, Value] = {}
         self.shown: list[str] = []
 

@@ -2,13 +2,16 @@ import codecs
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textor.capabilities import files
-from textor.capabilities.files import FilesProvider, write_whole
+from textor.capabilities.files import FilesProvider
+from textor.capabilities.opening import write_whole
+from textor.capabilities.places import Judged, resolve
 from textor.values import content_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -202,7 +205,77 @@ def test_what_was_written_is_read(tmp_path_factory, text):
     write_whole(folder / "a", text.encode())
     content = (folder / "a").read_bytes()
     if text and not text.startswith("\ufeff") and "\0" not in text:
-        assert files.read_lines(folder / "a", content, 1, None) == text
+        with (folder / "a").open("rb") as file:
+            assert files.read_lines(file, content, 1, None) == text
+
+
+# -- links that come in between --------------------------------------------------------------
+
+
+@pytest.fixture
+def swapped(desk):
+    """A folder of the workspace that was looked at, and has since become a link out of it."""
+    outside = desk.workspace.parent / "outside"
+    (desk.workspace / "sub" / "deep").mkdir(parents=True)
+    (desk.workspace / "sub" / "deep" / "a.txt").write_text("mine")
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "a.txt").write_text("secret")
+
+    def swap(*paths: str, what: str = "sub"):
+        desk.judged = {path: Judged(resolve(path, desk.workspace)) for path in paths}
+        (desk.workspace / what).rename(desk.workspace / "old")
+        target = outside / Path(what).relative_to("sub")
+        (desk.workspace / what).symlink_to(target)
+        return outside
+
+    return swap
+
+
+USES = [
+    ("files.read", {"path": "sub/deep/a.txt"}),
+    ("files.write", {"path": "sub/deep/a.txt", "text": "evil"}),
+    ("files.write", {"path": "sub/deep/new/b.txt", "text": "evil"}),
+    ("files.list", {"folder": "sub/deep"}),
+    ("files.search", {"folder": "sub/deep", "query": "secret"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "arguments"),
+    [
+        *[("sub", *use) for use in USES],
+        *[("sub/deep", *use) for use in USES],
+        *[("sub/deep/a.txt", *use) for use in USES[:2]],
+    ],
+)
+def test_a_link_that_came_in_between_is_not_followed(desk, provider, swapped, what, name, arguments):
+    given = str(arguments.get("path") or arguments["folder"])
+    outside = swapped(given, what=what)
+    outcome = desk.do(provider, name, **arguments)
+    assert "secret" not in outcome.text
+    assert (outcome.state, "a link was put there after it was looked at" in outcome.text) == ("failed", True)
+    assert [p.name for p in (outside / "deep").iterdir()] == ["a.txt"]
+    assert (outside / "deep" / "a.txt").read_text() == "secret"
+
+
+def test_a_link_that_was_judged_is_followed(desk, provider):
+    (desk.workspace / "real").mkdir()
+    (desk.workspace / "link").symlink_to("real")
+    desk.judged = {"link/a.txt": Judged(resolve("link/a.txt", desk.workspace))}
+    assert desk.do(provider, "files.write", path="link/a.txt", text="x").state == "done"
+    assert (desk.workspace / "real" / "a.txt").read_text() == "x"
+
+
+def test_folders_that_can_only_be_passed_through(desk, provider):
+    inner = desk.workspace / "closed" / "inner"
+    inner.mkdir(parents=True)
+    (inner / "a.txt").write_text("here")
+    (desk.workspace / "closed").chmod(0o111)
+    try:
+        assert desk.do(provider, "files.read", path="closed/inner/a.txt").text == "here"
+        assert "a.txt" in desk.do(provider, "files.list", folder="closed/inner").text
+    finally:
+        (desk.workspace / "closed").chmod(0o755)
 
 
 # -- search --------------------------------------------------------------------------------

@@ -104,7 +104,8 @@ def test_a_commit_works_inside(desk: Desk, sandbox: Sandbox, repository: Path) -
         desk,
         sandbox,
         "echo b > b.txt && git add b.txt && git commit -q -m second && git checkout -q -b other && "
-        "git reset -q --hard HEAD~1 && git checkout -q main && git gc -q && git tag done && git log --format=%s",
+        "git reset -q --hard HEAD~1 && git checkout -q main && git gc -q && git tag done && "
+        "git log --format=%s",
     )
     assert text == "exit status 0\nsecond\npart\nfirst"
     assert git(repository, "log", "--format=%s", "done") == "second\npart\nfirst"
@@ -117,7 +118,8 @@ def test_a_commit_works_inside(desk: Desk, sandbox: Sandbox, repository: Path) -
 def test_what_steers_a_repository_and_was_not_there_is_moved_aside(
     desk: Desk, sandbox: Sandbox, repository: Path
 ) -> None:
-    command = f"mkdir evil && {EVIL} > evil/config && cp -r .git/objects .git/refs evil && echo ../evil > .git/commondir"
+    made = f"mkdir evil && {EVIL} > evil/config && cp -r .git/objects .git/refs evil"
+    command = f"{made} && echo ../evil > .git/commondir"
     text = run(desk, sandbox, command)
     assert "[.git/commondir steers git outside the sandbox: moved aside.]" in text
     assert git(repository, "config", "--get", "core.hooksPath") == "own-hooks"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from textor.actions import Action, Outcome
+from textor.capabilities.places import Judged
 from textor.capabilities.port import Provider
 from textor.containers.engine import Engine, find_engine
 from textor.containers.labels import INSTANCE
@@ -33,6 +34,7 @@ class Desk:
         self.session = session
         self.key = ""
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
         self.shown: list[str] = []
         self._count = 0
 

@@ -16,6 +16,7 @@ from textor.actions import Action, Outcome
 from textor.capabilities.modules.module import Module
 from textor.capabilities.modules.provider import ModulesProvider
 from textor.capabilities.modules.spec import ModuleSpec
+from textor.capabilities.places import Judged
 from textor.journal.blobs import MemoryBlobs
 from textor.values import Value
 
@@ -32,6 +33,7 @@ class Desk:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
         self.shown: list[str] = []
 
     def value(self, handle: str) -> Value:

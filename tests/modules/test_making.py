@@ -442,24 +442,85 @@ def test_review_and_find_as_an_agent_uses_them(tmp_path: Path) -> None:
 
 
 def test_an_agent_reads_the_code_as_well(tmp_path: Path) -> None:
+    """It is called as any agent is: an action of its own, in the journal, through the gate."""
     agents = tmp_path / ".textor" / "agents"
     agents.mkdir(parents=True)
-    (agents / "critic.md").write_text("---\npurpose: Reads code.\n---\nYou read code.\n")
+    (agents / "critic.md").write_text(
+        "---\npurpose: Reads code.\ncapabilities: [values.read]\n---\nYou read code.\n"
+    )
 
     async def run() -> None:
-        critic = main(["It asks a wiki, as it says. Load it."], "critic")
-        script = [act("modules.review", source="import urllib.request\n", reader="critic"), "Load it then."]
+        critic = main(
+            [act("values.read", handle="code_review"), "It asks a wiki, as it says. Load it."], "critic"
+        )
+        code = "import urllib.request\nFENCE = '````'\n"
+        script: list[ModelItem] = [
+            act("modules.review", source=code, reader="critic"),
+            act("call", type="critic", name="reader", message="Do what $code_review says."),
+            "Load it then.",
+        ]
         person = main(script)
         async with making(tmp_path, [person, critic]) as made:
             session = await made.create(workspace=tmp_path, agent="main")
             assert (await session.ask("review it")).text == "Load it then."
-            told = str(person.asked[1].context.messages[-1])
-            assert "network: imports urllib.request" in told
-            assert "Read by critic:" in told and "It asks a wiki" in told
-            assert "import urllib.request" in str(critic.asked[0].context.messages[-1])
-            assert not (await session.state()).owed
+            told = str(person.asked[1].context.messages)
+            assert "network: imports urllib.request" in told and "$code_review" in told
+            assert "It asks a wiki" in str(person.asked[2].context.messages[-1])
+            shown = str(critic.asked[1].context.messages)
+            assert "`````python" in shown and "import urllib.request" in shown
+            done = [event.body async for event in made.journal.read(session.id)]
+            judged = {body.action for body in done if isinstance(body, e.ActionJudged)}
+            finished = [body.action for body in done if isinstance(body, e.ActionFinished)]
+            assert judged == set(finished) and len(finished) == len(judged) == 3
 
     asyncio.run(run())
+
+
+def test_a_yes_for_always_holds_for_the_text_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "wiki.py"
+    path.write_text(WIKI)
+    load = act("modules.load", name="wiki", source="wiki.py")
+
+    async def run() -> None:
+        async with making(tmp_path, [main([load, "one", load, "two", load, "three"])]) as made:
+            session = await made.create(workspace=tmp_path, agent="main", policy="ask")
+
+            async def asked(text: str) -> e.ActionJudged:
+                after = (await session.state()).seq
+                await session.post(text)
+                async for event in session.follow(after):
+                    if isinstance(event.body, e.ActionJudged):
+                        return event.body
+                raise AssertionError
+
+            first = await asked("load it")
+            assert first.verdict == "ask"
+            await session.answer(first.action, True, scope="always")
+            await until_idle(session)
+            assert (await asked("again")).verdict == "allow"
+            await until_idle(session)
+            path.write_text(WIKI.replace("Obtains pages", "Sends pages away"))
+            changed = await asked("again")
+            assert changed.verdict == "ask", "another text was loaded without a question"
+            path.write_text(WIKI)  # while the person looks, it is changed once more
+            await session.answer(changed.action, True)
+            await until_idle(session)
+            told = [b.outcome async for b in bodies(made, session) if isinstance(b, e.ActionFinished)]
+            assert told[-1].state == "denied" and "changed after it was allowed" in told[-1].text
+
+    asyncio.run(run())
+
+
+async def until_idle(session: Session) -> None:
+    async for event in session.follow():
+        state = await session.state()
+        if event.seq >= state.seq and state.agents["main"].turn is None:
+            return
+
+
+async def bodies(made: Machine, session: Session) -> AsyncIterator[e.Body]:
+    async for event in made.journal.read(session.id):
+        yield event.body
 
 
 def test_catalogues_are_configured(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import textor
 from textor.actions import Action, Outcome
+from textor.capabilities.places import Judged
 from textor.errors import TextorError
 from textor.journal.blobs import MemoryBlobs
 from textor.self_provider import self_provider
@@ -32,6 +33,7 @@ class Desk:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
 
     def value(self, handle: str) -> Any:
         raise KeyError(handle)

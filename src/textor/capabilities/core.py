@@ -63,7 +63,7 @@ READ_VALUE = Capability(
     "Read a part of a big text that was shown only by its head, tail and handle.",
     parameters(
         ["handle"],
-        handle={"type": "string", "description": "the handle that was shown with the text"},
+        handle={"type": "string", "description": "the handle that was shown, or the name of a variable"},
         start={
             "type": "integer",
             "default": 0,

@@ -1,7 +1,8 @@
 """`files.list`, `files.read`, `files.write` and `files.search`.
 
 Paths are relative to the workspace. A path may lead anywhere: whether it may, outside the
-workspace, is the gate's to say before an action comes here (`places.place`).
+workspace, is the gate's to say before an action comes here (`places.place`). What it looked at is
+what is opened (`opening`).
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import difflib
 import io
 import mimetypes
 import os
-import secrets
 import shutil
 import stat
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from textor.actions import Capability, Outcome
 from textor.capabilities import walker
-from textor.capabilities.places import resolve
+from textor.capabilities.opening import opened_file, opened_folder, state_of, write_whole
+from textor.capabilities.places import judged
 from textor.capabilities.port import Scope
 from textor.capabilities.processes import run
 from textor.capabilities.table import Entry, TableProvider, parameters, text_outcome
@@ -110,20 +112,24 @@ class FilesProvider(TableProvider):
 
     async def _search(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         query, pattern, regex = arguments["query"], arguments["pattern"], arguments["regex"]
-        target = _existing(arguments["folder"], scope.workspace)
+        target, is_folder = _existing(arguments["folder"], scope)
         if not query or "\0" in query + pattern:
             raise CapabilityError("files.search needs a query: some text without NUL.")
-        inside = target if target.is_dir() else target.parent
-        below = "." if target.is_dir() else f"./{target.name}"
+        inside = target if is_folder else target.parent
+        below = "." if is_folder else f"./{target.name}"
         argv = (self._ripgrep_argv if self.ripgrep else _walker_argv)(query, below, pattern, regex)
-        ended = await run(
-            argv,
-            cwd=inside,
-            env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
-            timeout=SEARCH_TIME,
-            keep=2_000_000,
-            stop_when_full=True,
-        )
+        try:
+            with opened_folder(inside) as folder:
+                ended = await run(
+                    argv,
+                    cwd=entered(folder, inside),
+                    env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
+                    timeout=SEARCH_TIME,
+                    keep=2_000_000,
+                    stop_when_full=True,
+                )
+        except OSError as error:
+            raise _mended(error, inside, scope.workspace) from None
         if ended.reason == "cancelled":
             return Outcome("cancelled", "The search was cancelled.")
         output = ended.output.decode("utf-8", "replace")
@@ -170,8 +176,8 @@ def _hits(output: str, query: str, inside: Path, note: str, scope: Scope) -> Out
 
 
 async def _list(arguments: dict[str, Json], scope: Scope) -> Outcome:
-    folder = _existing(arguments["folder"], scope.workspace)
-    if not folder.is_dir():
+    folder, is_folder = _existing(arguments["folder"], scope)
+    if not is_folder:
         raise CapabilityError(f"{_name(folder, scope.workspace)} is a file, no folder.", "Use files.read.")
     data = await asyncio.to_thread(_entries, folder, scope.workspace)
     lines = [
@@ -187,11 +193,11 @@ def _entries(folder: Path, workspace: Path) -> list[dict[str, Json]]:
     """Folders first, then by name without regard to case."""
     found: list[dict[str, Json]] = []
     try:
-        with os.scandir(folder) as entries:
+        with opened_folder(folder) as above, os.scandir(readable_folder(above)) as entries:
             for entry in entries:
                 kind = "folder" if entry.is_dir() else "file"
-                # of a link that leads nowhere, the link itself
-                size = entry.stat(follow_symlinks=not entry.is_symlink()).st_size
+                # of a link, the link itself: where it leads was not judged
+                size = entry.stat(follow_symlinks=False).st_size
                 found.append({"name": _printable(entry.name), "kind": kind, "size": size})
     except OSError as error:
         raise _mended(error, folder, workspace) from None
@@ -199,29 +205,35 @@ def _entries(folder: Path, workspace: Path) -> list[dict[str, Json]]:
 
 
 async def _read(arguments: dict[str, Json], scope: Scope) -> Outcome:
-    path = _existing(arguments["path"], scope.workspace)
+    path, is_folder = _existing(arguments["path"], scope)
     name = _name(path, scope.workspace)
-    if path.is_dir():
+    if is_folder:
         raise CapabilityError(f"{name} is a folder.", "Use files.list.")
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(state_of(path).st_mode):  # opening a device may do something already
             raise CapabilityError(f"{name} is no regular file (a pipe, socket or device).")
-        with path.open("rb") as file:
-            head = file.read(65536)
-        image = image_type(head)
-        if image and status.st_size <= BIGGEST_IMAGE:
-            content = await asyncio.to_thread(path.read_bytes)
-            value = blob_value(content, "image", image, scope.blobs, name=path.name)
-            return Outcome("done", f"[{name}: {image}, {readable(value.size)}]", values=(value,))
-        if is_binary(head):
-            kind = image or mimetypes.guess_type(path.name)[0] or "of unknown kind"
-            return Outcome("done", f"[{name} is no text: {kind}, {readable(status.st_size)}]")
-        text = await asyncio.to_thread(
-            read_lines, path, head, arguments["start_line"], arguments["line_count"]
-        )
+        with opened_file(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            return await _told(path, file, arguments, scope)
     except OSError as error:
         raise _mended(error, path, scope.workspace) from None
+
+
+async def _told(path: Path, file: BinaryIO, arguments: dict[str, Json], scope: Scope) -> Outcome:
+    """A file as a model is shown it: lines of text, an image, or what else it is."""
+    name = _name(path, scope.workspace)
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise CapabilityError(f"{name} is no regular file (a pipe, socket or device).")
+    head = file.read(65536)
+    image = image_type(head)
+    if image and status.st_size <= BIGGEST_IMAGE:
+        content = head + await asyncio.to_thread(file.read)
+        value = blob_value(content, "image", image, scope.blobs, name=path.name)
+        return Outcome("done", f"[{name}: {image}, {readable(value.size)}]", values=(value,))
+    if is_binary(head):
+        kind = image or mimetypes.guess_type(path.name)[0] or "of unknown kind"
+        return Outcome("done", f"[{name} is no text: {kind}, {readable(status.st_size)}]")
+    text = await asyncio.to_thread(read_lines, file, head, arguments["start_line"], arguments["line_count"])
     return text_outcome(text, scope)
 
 
@@ -243,21 +255,23 @@ def image_type(head: bytes) -> str:
     return ""
 
 
-def read_lines(path: Path, head: bytes, start: int, count: int | None) -> str:
+def read_lines(file: BinaryIO, head: bytes, start: int, count: int | None) -> str:
     """`count` lines from line `start` (from 1) on, their line ends as they are.
 
     The encoding is that of the byte order mark, else UTF-8, else Latin-1, which takes any bytes.
     Reads no more than it needs, at most `MOST_TEXT` characters; a note says where to go on.
     """
     marked = [encoding for bom, encoding in BOMS if head.startswith(bom)]
-    for encoding in [*marked, "utf-8"]:
+    for encoding in [*marked, "utf-8", "latin-1"]:
+        file.seek(0)
+        text = io.TextIOWrapper(file, encoding, newline="")
         try:
-            with path.open("rb") as file:
-                return _lines(io.TextIOWrapper(file, encoding, newline=""), start, count)
+            return _lines(text, start, count)
         except UnicodeDecodeError:
             continue
-    with path.open("rb") as file:
-        return _lines(io.TextIOWrapper(file, "latin-1", newline=""), start, count)
+        finally:
+            text.detach()  # it would close the file
+    raise AssertionError("Latin-1 takes any bytes")
 
 
 def _lines(file: io.TextIOWrapper, start: int, count: int | None) -> str:
@@ -279,7 +293,7 @@ def _lines(file: io.TextIOWrapper, start: int, count: int | None) -> str:
 
 
 async def _write(arguments: dict[str, Json], scope: Scope) -> Outcome:
-    path = resolve(arguments["path"], scope.workspace)
+    path = judged(arguments["path"], scope)
     name = _name(path, scope.workspace)
     if path.is_dir():
         raise CapabilityError(f"{name} is a folder.", "Give the path of a file.")
@@ -294,41 +308,24 @@ async def _write(arguments: dict[str, Json], scope: Scope) -> Outcome:
     return Outcome("done", f"{'Made' if is_new else 'Replaced'} {name} ({readable(len(content))}).")
 
 
-def write_whole(path: Path, content: bytes) -> bool:
-    """Put `content` at `path` in one step, so that no reader sees half of it; True when it is new.
-
-    Keeps mode and owner of what it replaces; makes missing folders. Raises `OSError`.
-    """
+def _existing(path: str, scope: Scope) -> tuple[Path, bool]:
+    """The place that was judged, and whether it is a folder."""
+    real = judged(path, scope)
     try:
-        before = path.stat()
-    except FileNotFoundError:
-        before = None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.tmp")
-    try:
-        # not by `tempfile`, whose files are private, so that a new file gets the person's umask
-        with draft.open("xb") as file:
-            file.write(content)
-            if before is not None:
-                if (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return before is None
-
-
-def _existing(path: str, workspace: Path) -> Path:
-    real = resolve(path, workspace)
-    try:
-        real.stat()
+        return real, stat.S_ISDIR(state_of(real).st_mode)
     except OSError as error:
-        raise _mended(error, real, workspace) from None
-    return real
+        raise _mended(error, real, scope.workspace) from None
+
+
+def readable_folder(above: int) -> int:
+    """A descriptor whose names can be read, of a folder that was only passed through."""
+    return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
+
+
+def entered(above: int, folder: Path) -> Path:
+    """What a program is told as its current folder: the opened one, where there is a name for it."""
+    name = Path(f"/proc/self/fd/{above}")
+    return name if name.exists() else folder
 
 
 def _mended(error: OSError, path: Path, workspace: Path) -> CapabilityError:

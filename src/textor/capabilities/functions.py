@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from textor.actions import EFFECTS, Action, Capability, Effect, Outcome, Repeat
 from textor.capabilities.docstrings import read_docstring
-from textor.capabilities.places import map_paths, resolve
+from textor.capabilities.places import judged, map_paths
 from textor.capabilities.port import Scope
 from textor.capabilities.results import failure, outcome_of
 from textor.errors import CapabilityError, UseError
@@ -281,7 +281,7 @@ def _bound(function: Function, arguments: dict[str, Json], scope: Scope) -> insp
 
     name = function.capability.name
     placed: dict[str, Json] = map_paths(
-        arguments, function.capability.parameters, lambda path: str(resolve(path, scope.workspace))
+        arguments, function.capability.parameters, lambda path: str(judged(path, scope))
     )
     for key in placed:
         if key not in function.adapters:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from textor.actions import Action, Capability
 from textor.errors import CapabilityError
 from textor.values import Json
+
+if TYPE_CHECKING:
+    from textor.capabilities.port import Scope
 
 Place = Literal["workspace", "host"]
 
@@ -41,6 +45,21 @@ def resolve(path: str, workspace: Path) -> Path:
         return Path(os.path.realpath(workspace / os.path.expanduser(path)))  # noqa: PTH111
     except (ValueError, OSError) as error:
         raise CapabilityError(f"{path!r:.200} is no path: {error}.") from None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Where a path led when the gate looked at it, and what the file there held, where that counts."""
+
+    place: Path
+    content: str = ""  #: the hash of it
+
+
+def judged(path: str, scope: Scope) -> Path:
+    """The real place of a path of an action: as the gate saw it, so that a link that was changed
+    since then does not matter; as it is now where no gate looked."""
+    known = scope.judged.get(path)
+    return known.place if known is not None else resolve(path, scope.workspace)
 
 
 def is_inside(path: str, workspace: Path) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from textor.actions import Action, Capability, Outcome
+from textor.capabilities.places import Judged
 from textor.values import Blobs, Value
 
 
@@ -31,6 +32,11 @@ class Scope(Protocol):
     def workspace(self) -> Path: ...
     @property
     def blobs(self) -> Blobs: ...
+
+    @property
+    def judged(self) -> Mapping[str, Judged]:
+        """Where the paths among the arguments lead, as the gate saw it; see `places.judged`."""
+        ...
 
     def value(self, handle: str) -> Value:
         """A value of this session by its handle, with its labels; `KeyError` when there is none."""

@@ -63,7 +63,7 @@ def _reviewed(call: Look) -> list[Concern]:
     if not isinstance(given, str) or not given:
         return []
     try:
-        text, path = source_of(given, call.workspace)
+        text, path = source_of(given, call.workspace, call.judged.get(given))
     except CapabilityError:
         return []  # it cannot be loaded either
     return [Concern(summary(review(text, path.name if path else "")))]

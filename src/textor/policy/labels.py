@@ -21,9 +21,9 @@ from textor.actions import Action, Capability, Outcome
 from textor.addresses import host_of
 from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.registry import Invoke
-from textor.kernel.state import State
+from textor.kernel.state import State, Work
 from textor.policy.gate import Gate
-from textor.policy.look import PRIVATE, digest_of, look, outside, paths_of
+from textor.policy.look import PRIVATE, Look, digest_of, look, names_paths, outside
 from textor.scope import Scope
 from textor.values import Labels, merge_labels, sha256_of
 
@@ -48,11 +48,16 @@ class Labelling:
     ) -> Outcome:
         if not isinstance(scope, Scope):
             return await invoke(action, scope)
-        paths = paths_of(action, capability, scope.workspace)
+        paths: tuple[Path, ...] = ()
         # only what names a path, or runs over the workspace, can act elsewhere than it was judged
-        placed = bool(paths) or "execute" in capability.effects
-        if placed and self._moved(action, capability, scope):
-            return Outcome("denied", "Not done: what it acts on was changed after it was allowed.")
+        if "execute" in capability.effects or names_paths(action, capability):
+            agent = scope.state.agents[scope.agent]
+            call = look(action, capability, scope.state, agent, self._gate.guarded)
+            work = next((w for w in agent.work if w.action.id == action.id), None)
+            if work is not None and work.digest and _moved(work, call):
+                return Outcome("denied", "Not done: what it acts on was changed after it was allowed.")
+            scope.judged = call.judged
+            paths = tuple(each.place for each in call.judged.values())
         await self._mark(action, capability, scope, paths)
         outcome = await invoke(action, scope)
         brought = self._brought(action, capability, scope, paths, outcome)
@@ -61,14 +66,6 @@ class Labelling:
             return outcome
         values = tuple(replace(v, labels=merge_labels(v.labels, labels)) for v in outcome.values)
         return replace(outcome, labels=labels, values=values)
-
-    def _moved(self, action: Action, capability: Capability, scope: Scope) -> bool:
-        agent = scope.state.agents[scope.agent]
-        work = next((w for w in agent.work if w.action.id == action.id), None)
-        if work is None or not work.digest:
-            return False
-        where = look(action, capability, scope.state, agent, self._gate.guarded).place
-        return digest_of(work.action, where) != work.digest
 
     async def _mark(
         self, action: Action, capability: Capability, scope: Scope, paths: Sequence[Path]
@@ -124,6 +121,10 @@ class Labelling:
                 ):
                     found.add(f"file:{pattern}")
         return found
+
+
+def _moved(work: Work, call: Look) -> bool:
+    return digest_of(work.action, call.place, call.judged, call.workspace) != work.digest
 
 
 def _reads_more(capability: Capability) -> bool:

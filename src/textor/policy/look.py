@@ -7,7 +7,8 @@ inside a JSON text is seen as the path that it will be.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from msgspec.structs import replace
 from textor import addresses
 from textor.actions import Action, Capability
 from textor.arguments import ArgumentError, convert
-from textor.capabilities.places import Place, map_paths, place, resolve
+from textor.capabilities.live import is_live
+from textor.capabilities.opening import opened_file, state_of
+from textor.capabilities.places import Judged, Place, map_paths, place, resolve
 from textor.errors import CapabilityError
 from textor.kernel.state import AgentState, State
 from textor.values import Json, Labels, merge_labels, sha256_of
@@ -26,8 +29,8 @@ from textor.values import Json, Labels, merge_labels, sha256_of
 #: Labels of data of the person, which must not get out; all others are of data from outside.
 PRIVATE = "private:"
 
-#: Folders of a workspace whose files run, or steer an agent, by themselves.
-LIVE_FOLDERS = (".git", ".textor")
+#: Bytes of a program whose content an approval is bound to; a bigger one by its size and time.
+LONGEST_PROGRAM = 8_000_000
 
 #: Arguments of a capability with the effect `network` that say where it goes, by name or format.
 _ADDRESS_NAMES = frozenset(
@@ -47,6 +50,7 @@ class Look:
     workspace: Path
     place: Place
     digest: str
+    judged: dict[str, Judged]  #: where its paths lead
     labels: Labels  #: of data from outside that the arguments or the turn depend on
     private: bool  #: the agent has read data of the person
     own: bool  #: the arguments are a person's own
@@ -80,7 +84,8 @@ def look(
     assert state.created is not None
     workspace = Path(state.created.workspace)
     seen = replace(action, arguments=arguments_of(action, capability))
-    paths = paths_of(seen, capability, workspace)
+    judged = _judged(seen, capability, workspace)
+    paths = tuple(each.place for each in judged.values())
     touched = _touched(paths, workspace, capability, guarded)
     where: Place = "host" if touched else place(seen, capability, workspace)
     labels = merge_labels(action.labels, agent.turn.labels if agent.turn else agent.labels)
@@ -90,12 +95,13 @@ def look(
         capability,
         workspace,
         where,
-        digest_of(action, where),
+        digest_of(action, where, judged, workspace),
+        judged,
         outside(labels),
         any(label.startswith(PRIVATE) for label in labels),
         any(work.own for work in agent.work if work.action.id == action.id),
         touched,
-        "write" in capability.effects and any(_is_live(path, workspace) for path in paths),
+        "write" in capability.effects and any(is_live(path, workspace) for path in paths),
         tuple(dict.fromkeys(_addresses(seen.arguments, capability.parameters))) if network else (),
         any(value and name.lower() in _SENT for name, value in seen.arguments.items()),
         state.given,
@@ -103,9 +109,18 @@ def look(
     )
 
 
-def digest_of(action: Action, place: Place) -> str:
-    """What an approval is bound to."""
-    told = (action.capability, action.arguments, place)
+def digest_of(action: Action, place: Place, judged: Mapping[str, Judged], workspace: Path) -> str:
+    """What an approval is bound to: capability, arguments and place; where links lead, and what a
+    program holds that is run on the host."""
+    root = os.path.realpath(workspace)
+    more: list[tuple[str, str, str]] = []
+    for path, found in judged.items():
+        straight = str(found.place) == os.path.normpath(Path(root, os.path.expanduser(path)))  # noqa: PTH111
+        if found.content or not straight:
+            within = found.place.is_relative_to(root)
+            shown = found.place.relative_to(root) if within else found.place
+            more.append((path, "" if straight else str(shown), found.content))
+    told = (action.capability, action.arguments, place, *sorted(more))
     return sha256_of(msgspec.json.encode(told, order="sorted"))
 
 
@@ -122,19 +137,47 @@ def outside(labels: Labels) -> Labels:
     return tuple(label for label in labels if not label.startswith(PRIVATE))
 
 
-def paths_of(action: Action, capability: Capability, workspace: Path) -> tuple[Path, ...]:
-    """The real places that the arguments name by path."""
-    found: list[Path] = []
+def names_paths(action: Action, capability: Capability) -> bool:
+    """Whether there is a path among the arguments."""
+    found: list[str] = []
 
     def note(path: str) -> str:
-        try:
-            found.append(resolve(path, workspace))
-        except CapabilityError:
-            pass  # no file system can hold it, so nothing happens there
+        found.append(path)
         return path
 
     map_paths(action.arguments, capability.parameters, note)
-    return tuple(found)
+    return bool(found)
+
+
+def _judged(action: Action, capability: Capability, workspace: Path) -> dict[str, Judged]:
+    """The real places that the arguments name by path; of programs for the host, what they hold."""
+    found: dict[str, Judged] = {}
+    runs = "execute" in capability.effects and not capability.sandboxed
+
+    def note(path: str) -> str:
+        try:
+            place = resolve(path, workspace)
+        except CapabilityError:
+            return path  # no file system can hold it, so nothing happens there
+        found[path] = Judged(place, _content(place) if runs else "")
+        return path
+
+    map_paths(action.arguments, capability.parameters, note)
+    return found
+
+
+def _content(place: Path) -> str:
+    """The hash of a file; "" for what is none."""
+    try:
+        status = state_of(place)
+        if not stat.S_ISREG(status.st_mode):
+            return ""
+        if status.st_size > LONGEST_PROGRAM:
+            return f"{status.st_size} {status.st_mtime_ns}"
+        with opened_file(place) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+            return sha256_of(file.read())
+    except (OSError, ValueError):
+        return ""
 
 
 def _touched(
@@ -153,12 +196,6 @@ def _touched(
         for path in paths
         if path.is_relative_to(own) or (changes and own.is_relative_to(path))
     )
-
-
-def _is_live(path: Path, workspace: Path) -> bool:
-    root = Path(os.path.realpath(workspace))
-    inside = path.relative_to(root).parts if path.is_relative_to(root) else path.parts
-    return any(part.lower() in LIVE_FOLDERS for part in inside)
 
 
 def _addresses(value: Json, schema: Any, name: str = "") -> Iterator[str]:

@@ -16,6 +16,7 @@ from pydantic import Field
 from textor import __version__
 from textor.actions import Action, Outcome
 from textor.capabilities.files import FilesProvider
+from textor.capabilities.places import Judged
 from textor.journal.blobs import MemoryBlobs
 from textor.modules.files import bin, patching
 from textor.modules.files.roots import Refused, Roots
@@ -48,6 +49,7 @@ class Desk:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
 
     def value(self, handle: str) -> Value:
         raise KeyError(handle)

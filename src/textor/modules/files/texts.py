@@ -6,7 +6,8 @@ import codecs
 from dataclasses import dataclass
 from pathlib import Path
 
-from textor.capabilities.files import BOMS, is_binary, write_whole
+from textor.capabilities.files import BOMS, is_binary
+from textor.capabilities.opening import write_whole
 from textor.modules.files.roots import Refused
 
 BIGGEST = 50_000_000  #: bytes of a file that is changed
