@@ -22,6 +22,7 @@ from textor.cli.questions import (
     parse_arguments,
     review,
 )
+from textor.cli.reach import for_person
 from textor.cli.story import Story
 from textor.cli.terminal import Terminal
 from textor.errors import UseError
@@ -112,7 +113,7 @@ class Attendant:
             case e.ActionJudged(verdict="ask", action=id):
                 if self.attended:
                     self._questions.put_nowait(at_the_gate(body, self.story.actions[id]))
-            case e.Asked(key=key):
+            case e.Asked(key=key) if for_person(body):
                 if self.attended:
                     self._questions.put_nowait(of_an_agent(body))
                 else:

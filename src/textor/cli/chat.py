@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import re
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,11 +20,21 @@ if TYPE_CHECKING:
     from textor.cli.questions import Question
     from textor.session import Session
 
+#: What is taken for a command; `/etc/hosts` is a message.
+COMMAND = re.compile(r"\s*/[a-z]+(\s|$)")
+
 HELP = """\
 Write and press Enter; what you write while it works reaches it at the next step.
-  /model [ID]   show the models, or go on with another
-  /stop         stop at the next step; again: end it now (Ctrl-C does the same)
-  /quit         leave (Ctrl-D does the same); `textor sessions resume` comes back
+  /model [ID]      show the models, or go on with another
+  /stop [AGENT]    stop at the next step; again: end it now (Ctrl-C does the same)
+  /kill [AGENT]    end it now
+  /pause [AGENT]   begin nothing new until /go [AGENT]
+  /agents          the agents of this conversation, and what each is doing
+  /to AGENT TEXT   speak to another agent than the first
+  /limits [NAME=N] show the limits, or set some: iterations, tokens, money (US dollars),
+                   seconds, agents; as in /limits tokens=200000 seconds=none
+  /quit            leave (Ctrl-D does the same); `textor sessions resume` comes back
+An agent is named by its path, or the last part of it; what is done to it is done to all below it.
 At a question: y, n (and why, if you like), e to edit it first, s for yes in this session, a for always.
 At a reply that waits (--review): y, e to edit it first, or a remark, and it is asked for again."""
 
@@ -74,12 +85,16 @@ class Chat:
         self.stream = Stream(self._width)
         self.questions: dict[str, Question] = {}
         self.editing: Question | None = None
-        self.busy = False
+        self.working: set[str] = set()  #: the agents whose turn is not over
         self.stops = 0
         self._streaming = False
         self._waiting: list[str] = []
         self._hits: asyncio.Queue[None] = asyncio.Queue()
         self._prompt: Any = None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.working)
 
     # -- the two sides ---------------------------------------------------------------------
 
@@ -180,30 +195,34 @@ class Chat:
             await self._edited(text)
         elif not text.strip():
             pass
-        elif text.startswith("/"):
+        elif COMMAND.match(text):
             return await self._command(text)
         elif not await self._answered(text):
-            self.busy = True
+            self.working.add("main")
             self.stops = 0
             await self.session.post(text)
         return True
 
     async def _command(self, text: str) -> bool:
         word, _, rest = text.strip().partition(" ")
+        rest = rest.strip()
         match word:
             case "/quit" | "/exit":
                 return False
             case "/help":
                 self._print(HELP)
-            case "/stop":
+            case "/stop" if not rest:
                 await self._stop()
-            case "/model" if rest.strip():
-                await self.session.change_model(rest.strip())
+            case "/model" if rest:
+                await self.session.change_model(rest)
             case "/model":
                 for model in await self.machine.models():
                     self._print(f"  {model.id}{'' if model.available else f' ({model.note})'}")
             case _:
-                self._print(f"There is no command {word}. /help lists them.", "warn")
+                from textor.cli.reach import act
+
+                for line in await act(self.session, word, rest):
+                    self._print(line)
         return True
 
     async def _answered(self, text: str) -> bool:
@@ -298,13 +317,16 @@ class Chat:
     def _note(self, body: e.Body) -> Question | None:
         """Keep what is open; returns a question that has just been opened."""
         from textor.cli.questions import at_the_gate, of_a_reply, of_an_agent
+        from textor.cli.reach import for_person
 
         match body:
-            case e.MessagesDelivered(agent="main"):
-                self.busy, self.stops = True, 0
-            case e.TurnEnded(agent="main"):
-                self.busy, self.stops = False, 0
-                self.questions.clear()
+            case e.MessagesDelivered(agent=agent):
+                self.working.add(agent)
+            case e.TurnEnded(agent=agent):
+                self.working.discard(agent)
+                self.stops = self.stops if self.working else 0
+                for key in [k for k, q in self.questions.items() if q.agent == agent]:
+                    del self.questions[key]
             case e.GenerationFinished(agent=agent) if self.story.waits(body):
                 key = f"review {agent}"
                 self.questions[key] = of_a_reply(key, body)
@@ -314,7 +336,7 @@ class Chat:
             case e.ActionJudged(verdict="ask", action=key) if key in self.story.actions:
                 self.questions[key] = at_the_gate(body, self.story.actions[key])
                 return self.questions[key]
-            case e.Asked(key=key):
+            case e.Asked(key=key) if for_person(body):
                 self.questions[key] = of_an_agent(body)
                 return self.questions[key]
             case e.ActionAnswered(action=key) | e.ActionFinished(action=key) | e.Answered(key=key):

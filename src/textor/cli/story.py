@@ -35,15 +35,20 @@ def call_block(action: Action) -> str:
     return "\n".join(lines)
 
 
-def outcome_line(outcome: Outcome, longest: int = 160) -> str:
-    """What came of an action, on one line."""
-    text = outcome.text.strip()
-    first, _, rest = text.partition("\n")
+def one_line(text: str, longest: int = 160) -> str:
+    """The first line of a text, and how much more there is."""
+    first, _, rest = text.strip().partition("\n")
     if len(first) > longest:
         first = first[: longest - 1] + "…"
     if rest:
         more = rest.count("\n") + 1
         first += f" … ({more} more line{'s' if more > 1 else ''})"
+    return first
+
+
+def outcome_line(outcome: Outcome, longest: int = 160) -> str:
+    """What came of an action, on one line."""
+    first = one_line(outcome.text, longest)
     status = "" if outcome.exit_status is None else f" (exit status {outcome.exit_status})"
     return f"{outcome.state}{status}{': ' if first else ''}{first}"
 
@@ -93,6 +98,8 @@ class Story:
             case e.Observed(agent=agent, notices=notices):
                 for notice in notices:
                     yield f"{self._of(agent)}told the model: {notice}", "dim"
+            case e.MessagePosted(agent=agent, text=text, sender=sender) if sender.startswith(f"{agent}/"):
+                yield f"[{sender}] says: {one_line(text)}", "dim"
             case e.Summarised(agent=agent, count=count):
                 yield f"{self._of(agent)}{count} old messages were summarised", "dim"
             case _:

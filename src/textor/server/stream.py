@@ -3,8 +3,7 @@
 The first frame is `{token, session, after}`; further frames `{session, after}` switch to another
 session ("" to none). What comes back, a frame being one object or a list of them:
 
-    {"type": "session", "session": ID, "head": N, "whole": B}   what follows is of this session;
-                                    `whole`: with the deltas of a generation that is under way
+    {"type": "session", "session": ID, "head": N}   what follows is of this session
     {"type": "event", "event": {...}}               durable, `events.to_json`, in order
     {"type": "delta", "agent", "kind", "text", "action"}   decoration until the event arrives
     {"type": "error", "error": SENTENCE}            this session cannot be followed
@@ -68,10 +67,9 @@ class Early:
         if len(self._queues) > EARLY:
             self._hub.unsubscribe(*self._queues.popitem(last=False))
 
-    def take(self, session: str) -> tuple[asyncio.Queue[Delta], bool]:
-        """The deltas of a session, to be given back to the hub; and whether they are all of them."""
-        early = self._queues.pop(session, None)
-        return (early, True) if early is not None else (self._hub.subscribe(session), False)
+    def take(self, session: str) -> asyncio.Queue[Delta]:
+        """The deltas of a session, to be given back to the hub."""
+        return self._queues.pop(session, None) or self._hub.subscribe(session)
 
 
 class Outbox:
@@ -169,11 +167,11 @@ async def _cancel(task: asyncio.Task[None]) -> None:
 
 async def _show(websocket: WebSocket, machine: Machine, frame: Frame, early: Early) -> None:
     """Send what happens in one session, until cancelled or until the tab is gone."""
-    deltas, whole = early.take(frame.session)
+    deltas = early.take(frame.session)
     try:
         session = await machine.session(frame.session)
         info = await machine.journal.session(session.id)
-        marker = {"session": frame.session, "head": info.head if info else 0, "whole": whole}
+        marker = {"session": frame.session, "head": info.head if info else 0}
         await _send(websocket, [_encode({"type": "session", **marker})])
         outbox = Outbox()
         async with asyncio.TaskGroup() as tasks:

@@ -1,5 +1,6 @@
 // @ts-check
 /** The page: the list of sessions at the left, the open one beside it. */
+import { Agents, SessionLimits } from "./agents.js";
 import { AppsPage, WaitingApps } from "./apps.js";
 import { Composer } from "./composer.js";
 import { count, html, newSessionId, render, sentence, useRef, useState } from "./lib.js";
@@ -95,14 +96,16 @@ function Header({ open, menu, toggle }) {
 /** @param {{open: import("./chat.js").Chat}} props */
 function Counters({ open }) {
   open.changed.value;
+  const [shown, show] = useState(false);
   const u = open.usage;
-  if (!u.input && !u.output) return null;
   const about = u.estimated ? "≈ " : "";
   const cost = u.unpriced ? "price unknown" : u.cost ? `$${u.cost.toFixed(u.cost < 0.1 ? 4 : 2)}` : "free";
   const cached = u.cached ? `, ${count(u.cached)} of them cached` : "";
   const title = `${about}${count(u.input)} tokens read${cached}; ${count(u.output)} written; ${cost}`;
-  return html`<p class="counters" title=${title} aria-label="Used so far: ${title}">
-    ${about}${count(u.input + u.output)} tokens · ${cost}</p>`;
+  const used = u.input || u.output ? `${about}${count(u.input + u.output)} tokens · ${cost}` : "Limits";
+  return html`<button type="button" class="quiet counters" title="${title}; press to set limits" aria-expanded=${shown}
+      aria-label="Used so far: ${title}" onClick=${() => show(!shown)}>${used}</button>
+    ${shown && html`<${SessionLimits} chat=${open} close=${() => show(false)} />`}`;
 }
 
 /** @param {{open: import("./chat.js").Chat}} props */
@@ -179,14 +182,24 @@ function Foot({ open }) {
   open.changed.value;
   const main = open.agents.get("main");
   const running = open.running;
-  const stopping = main?.level === "stop" || main?.level === "kill";
+  const stopping = [...open.agents.values()].some((agent) => agent.level === "stop" || agent.level === "kill");
+  const [to, speak] = useState("main");
+  const label = to !== "main" ? `Message to ${to}` : running ? "Add something" : "Message Textor";
   return html`
+    <${Agents} chat=${open} speak=${(/** @type {string} */ agent) => {
+      speak(agent);
+      /** @type {any} */ (document.querySelector(".composer textarea"))?.focus();
+    }} />
+    ${to !== "main" &&
+    html`<p class="hint"><span>You speak to <strong>${to}</strong>.</span>
+      <button type="button" class="quiet" onClick=${() => speak("main")}>Speak to Textor again</button></p>`}
     ${main?.level === "pause" &&
     html`<p class="waiting"><span>Paused.</span>
       <button type="button" class="quiet" onClick=${() => tell({ kind: "control", level: "run" })}>Go on</button></p>`}
     <${SmallModel} model=${main?.model ?? ""} />
-    <${Composer} place=${open.id} label=${running ? "Add something" : "Message Textor"}
-      send=${post} running=${running} stopping=${stopping}
+    <${Composer} place=${open.id} label=${label}
+      send=${(/** @type {string} */ text) => post(text, to)} running=${running} stopping=${stopping}
+      pause=${main?.level === "run" && !stopping ? () => tell({ kind: "control", level: "pause" }) : null}
       stop=${(/** @type {boolean} */ kill) => tell({ kind: "control", level: kill ? "kill" : "stop" })} />`;
 }
 

@@ -20,7 +20,10 @@ export class Chat {
     this.id = id;
     this.seq = 0; // the last event that was taken
     this.head = 0; // where the session stood when we began to follow
-    this.missing = 0; // generations begun up to here came in the middle
+    /** Deltas that came while the events before them were still being read. @type {Delta[]} */
+    this.held = [];
+    /** @type {Record<string, number>} */
+    this.limits = {};
     /** @type {Item[]} */
     this.items = [];
     /** @type {Map<string, Item>} */
@@ -58,15 +61,16 @@ export class Chat {
   }
 
   /**
-   * We begin to follow a session, or follow again. Unless the deltas are whole, a piece of what a
-   * generation under way has said is missing until it is finished.
-   * @param {number} head @param {boolean} whole
+   * We begin to follow a session, or follow again: what a generation under way has said so far
+   * comes anew.
+   * @param {number} head
    */
-  joined(head, whole) {
+  joined(head) {
     this.head = Math.max(this.head, head);
-    this.missing = whole ? 0 : head;
-    if (whole) return;
-    for (const { open } of this.agents.values()) if (open?.data.text) this.change(open.key, { text: `${open.data.text} … ` });
+    this.held = [];
+    for (const { open } of this.agents.values()) {
+      if (open) this.change(open.key, { text: "", reasoning: "", drafting: "" });
+    }
   }
 
   /** @param {SessionEvent} event */
@@ -74,11 +78,14 @@ export class Chat {
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
     reducers[event.kind]?.(this, event.data, event);
+    if (this.seq >= this.head) for (const delta of this.held.splice(0)) this.delta(delta);
     this.schedule();
   }
 
   /** @param {Delta} delta */
-  delta({ agent, kind, text, action }) {
+  delta(delta) {
+    if (this.seq < this.head) return void this.held.push(delta); // it belongs behind what is being read
+    const { agent, kind, text, action } = delta;
     if (!agent) {
       if (kind === "fault") this.error.value = text; // the host gave this session up
       return;
@@ -92,7 +99,7 @@ export class Chat {
   /** @param {Item} item @param {string} kind @param {string} text */
   grow(item, kind, text) {
     const data = item.data;
-    if (kind === "text") data.text = (data.text || (this.missing && data.begun <= this.missing ? "… " : "")) + text;
+    if (kind === "text") data.text += text;
     else if (kind === "reasoning") data.reasoning += text;
     else if (kind === "action") data.drafting += `${data.drafting ? "\n" : ""}${text} `;
     else if (kind === "argument") data.drafting = (data.drafting + text).slice(-OUTPUT);
@@ -123,7 +130,7 @@ export class Chat {
 
   /** @param {string} agent @param {string} key */
   openReply(agent, key) {
-    const data = { agent, text: "", reasoning: "", drafting: "", status: "", open: true, begun: this.seq };
+    const data = { agent, text: "", reasoning: "", drafting: "", status: "", open: true };
     const item = this.put(key, "reply", data);
     const state = this.agent(agent);
     state.open = item;
@@ -251,18 +258,20 @@ function reviewItem(data) {
 const reducers = {
   "session.created"(chat, data) {
     chat.meta = { title: data.title ?? "", workspace: data.workspace, policy: data.policy ?? "ask" };
+    chat.limits = data.limits ?? {};
   },
   "session.policy"(chat, data) {
     chat.meta.policy = data.policy;
   },
   "session.limits"(chat, data, event) {
     const names = Object.entries(data.limits ?? {}).map(([name, value]) => `${name} ${value}`);
-    chat.put(event.id, "note", { text: `Limits are now: ${names.join(", ") || "none"}.` });
+    if (!data.agent) chat.limits = data.limits ?? {};
+    chat.put(event.id, "note", { agent: data.agent ?? "", text: `Limits are now: ${names.join(", ") || "none"}.` });
   },
   "agent.created"(chat, data, event) {
     const { type = "", review = false } = data.definition ?? {};
     Object.assign(chat.agent(data.agent), { model: data.model, type, reviewed: review });
-    if (data.caller) chat.put(event.id, "note", { agent: data.agent, text: `${data.agent} begins.` });
+    if (data.caller) chat.put(event.id, "note", { agent: "", text: `${data.agent} begins.` });
   },
   "agent.model"(chat, data, event) {
     chat.agent(data.agent).model = data.model;
@@ -378,11 +387,16 @@ const reducers = {
     chat.change(`question:${data.key}`, { answer: data.text });
   },
   "agent.controlled"(chat, data, event) {
-    const agent = chat.agent(data.agent);
     const ending = data.level === "stop" || data.level === "kill";
-    if (ending && !agent.running) return; // nothing to stop
-    if (agent.level === "kill" || (agent.level === "stop" && data.level !== "kill")) return;
-    agent.level = data.level;
+    let changed = false;
+    for (const [name, agent] of chat.agents) {
+      if (name !== data.agent && !name.startsWith(`${data.agent}/`)) continue;
+      if (ending && !agent.running) continue; // nothing to stop
+      if (agent.level === "kill" || (agent.level === "stop" && data.level !== "kill")) continue;
+      changed ||= agent.level !== data.level;
+      agent.level = data.level;
+    }
+    if (!changed) return;
     const words = {
       run: "Goes on.",
       pause: "Paused.",

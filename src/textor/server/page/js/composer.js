@@ -7,10 +7,11 @@ const draftKey = (place) => `textor.draft.${place}`;
 
 /**
  * @param {{place: string, label: string, send: (text: string) => Promise<unknown>,
- *   given?: string, running?: boolean, stopping?: boolean, stop?: (kill: boolean) => Promise<unknown>}} props
+ *   given?: string, running?: boolean, stopping?: boolean, stop?: (kill: boolean) => Promise<unknown>,
+ *   pause?: (() => Promise<unknown>) | null}} props
  *   `place` names the draft (a session, or "new"); `given` is a text to begin with.
  */
-export function Composer({ place, label, send, given = "", running = false, stopping = false, stop }) {
+export function Composer({ place, label, send, given = "", running = false, stopping = false, stop, pause }) {
   const [text, setText] = useState(() => given || (sessionStorage.getItem(draftKey(place)) ?? ""));
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -48,9 +49,10 @@ export function Composer({ place, label, send, given = "", running = false, stop
     event.preventDefault();
     submit();
   };
-  const end = async () => {
+  /** @param {(() => Promise<unknown> | undefined)} act */
+  const press = async (act) => {
     setProblem("");
-    await stop?.(stopping).catch((error) => setProblem(sentence(error)));
+    await act()?.catch((error) => setProblem(sentence(error)));
   };
 
   return html`<form class="composer" aria-label="Message" onSubmit=${(/** @type {Event} */ e) => {
@@ -62,7 +64,10 @@ export function Composer({ place, label, send, given = "", running = false, stop
       <textarea ref=${field} rows="1" value=${text} placeholder=${label} aria-label=${label}
         onInput=${(/** @type {any} */ e) => write(e.target.value)} onKeyDown=${key}></textarea>
       ${running &&
-      html`<button type="button" class="stop" onClick=${end}
+      pause &&
+      html`<button type="button" onClick=${() => press(() => pause())} title="Begin nothing new until you say so">Pause</button>`}
+      ${running &&
+      html`<button type="button" class="stop" onClick=${() => press(() => stop?.(stopping))}
         title=${stopping ? "End what is running now" : "Stop as soon as what is running is done"}>
         ${stopping ? "Stop now" : "Stop"}</button>`}
       <button type="submit" class="primary" disabled=${busy || !text.trim()}>Send</button>

@@ -22,7 +22,7 @@ function receive(frame) {
   const open = chat.peek();
   if (frame.type === "session") {
     current = frame.session;
-    if (open?.id === current) open.joined(frame.head, frame.whole);
+    if (open?.id === current) open.joined(frame.head);
     return;
   }
   if (!open) return;
@@ -87,13 +87,13 @@ export function tell(body) {
 }
 
 /** The id of the message that is being sent, kept while the same text is tried again. */
-let sending = { text: "", id: "" };
+let sending = { text: "", agent: "", id: "" };
 
-/** @param {string} text */
-export async function post(text) {
-  if (sending.text !== text) sending = { text, id: newId() };
-  await tell({ kind: "post", text, id: sending.id });
-  sending = { text: "", id: "" };
+/** @param {string} text @param {string} agent */
+export async function post(text, agent = "main") {
+  if (sending.text !== text || sending.agent !== agent) sending = { text, agent, id: newId() };
+  await tell({ kind: "post", text, agent, id: sending.id });
+  sending = { text: "", agent: "", id: "" };
 }
 
 export function start() {

@@ -18,7 +18,7 @@ interface Delta {
 }
 
 type Frame =
-  | { type: "session"; session: string; head: number; whole: boolean }
+  | { type: "session"; session: string; head: number }
   | { type: "event"; event: SessionEvent }
   | ({ type: "delta" } & Omit<Delta, "type">)
   | { type: "error"; error: string };
@@ -99,7 +99,9 @@ interface PlanLine {
     state: string;
     text: string;
     reason: string;
-    values: { name: string; kind: string; media_type: string }[];
+    /** the id of the instance that it started */
+    window: string;
+    values: { name: string; kind: string; media_type: string; size: number; handle: string }[];
     log: { time: number; text: string }[];
   };
 }
@@ -109,6 +111,7 @@ interface Plan {
   /** the number of its last event */
   seq: number;
   request: string;
+  profile: string;
   status: "generating" | "ready" | "running" | "failed";
   detail: string;
   halted: string;
@@ -124,7 +127,8 @@ interface AppInfo {
   purpose: string;
   version: string;
   capabilities: { name: string; phrase: string; purpose: string }[];
-  instances: { id: string; port: number; chosen: boolean }[];
+  icon: string;
+  instances: { id: string; port: number; chosen: boolean; address: string }[];
 }
 
 interface PendingApp {

@@ -60,6 +60,7 @@ function Message({ item }) {
   const big = m.text.length > PASTE || m.text.split("\n").length > 30;
   return html`<article class=${person ? "message mine" : "message"} aria-label="Message from ${who}">
     ${!person && html`<p class="agent">${m.sender} → ${m.agent}</p>`}
+    ${person && m.agent !== "main" && html`<p class="agent">to ${m.agent}</p>`}
     ${big ? html`<${Folded} text=${m.text} label="Message" />` : html`<p class="plain">${m.text}</p>`}
     ${!m.delivered && html`<p class="queued">waits until the next step</p>`}
   </article>`;
@@ -128,5 +129,6 @@ function Note({ item, many }) {
 /** @param {{item: Item}} props */
 function End({ item }) {
   const e = item.view.value;
-  return html`<p class="end end-${e.reason}">${endWords(e.reason, e.detail)}</p>`;
+  const who = e.agent === "main" ? "" : `${e.agent}: `;
+  return html`<p class="end end-${e.reason}">${who}${endWords(e.reason, e.detail)}</p>`;
 }
