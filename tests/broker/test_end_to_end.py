@@ -112,6 +112,37 @@ def test_chart_the_population_of_the_continents_in_millions(tmp_path: Path) -> N
     asyncio.run(test())
 
 
+def test_a_picture_that_comes_of_a_line_is_shown_and_the_window_is_found(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with with_apps([f"{CONTINENTS}\nshow column chart"], tmp_path, "chart") as (made, address):
+            id = await begun(made, "show me the continents", tmp_path)
+            plan = await run_all(made.broker.plans, id)
+            (value,) = plan["lines"][3]["run"]["values"]
+            got = await ask(address, f"/v1/plans/{id}/values/{value['handle']}")
+            assert got.headers["content-type"] == "image/png"
+            assert got.headers["content-disposition"] == "attachment"
+            refused = await ask(address, f"/v1/plans/{id}/values/0123456789ab")
+            assert (refused.status, "No line of this plan gave" in refused.text) == (404, True)
+            async with chromium() as browser, page_of(browser, address) as page:
+                await page.goto(f"{address}/#plan={id}")
+                picture = page.get_by_role("img", name="a picture that came of this line")
+                await picture.wait_for()
+                assert (
+                    await picture.evaluate("async (image) => (await image.decode(), image.naturalWidth)")
+                    > 300
+                )
+                async with page.expect_download() as saving:
+                    await page.get_by_role("button", name=re.compile("^Save ")).click()
+                assert Path(await (await saving.value).path()).read_bytes().startswith(b"\x89PNG")
+                async with page.expect_popup() as opening:
+                    await page.get_by_role("link", name="Show its window").click()
+                window = await opening.value
+                await shows(window, "Title", "Continents Population in Millions")
+                await page.screenshot(path=shot(tmp_path, "plan-picture"))
+
+    asyncio.run(test())
+
+
 def test_a_weak_line_is_chosen_by_hand_and_the_gate_is_answered_in_the_page(tmp_path: Path) -> None:
     reply = "start email application\nplease jot [hello] down\nsend email"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,16 +31,29 @@ def drawing(textor: Program) -> Iterator[Program]:
         pass
 
 
+def opens(address: str) -> bool:
+    """Whether what a window's page asks for is answered, with the token of its address."""
+    page, _, token = address.partition("#token=")
+    request = urllib.request.Request(f"{page}app/state", headers={"authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return "state" in json.load(answer)
+
+
 def test_apps_are_installed_shown_started_and_forgotten(drawing: Program) -> None:
     listed = drawing("apps").stdout
-    assert re.search(r"^drawing +\d+ +- +\S*python\S* -m textor.apps.drawing$", listed, re.MULTILINE)
+    assert re.search(r"^drawing +\d+ +- +\S*python\S* -P -m textor.apps.drawing$", listed, re.MULTILINE)
     shown = drawing("apps", "show", "drawing").stdout
     assert "start drawing application" in shown and "example: " in shown
     started = drawing("apps", "start", "drawing").stdout
-    found = re.fullmatch(r"drawing runs at http://127\.0\.0\.1:(\d+)/ \((drawing-\w+)\)\n", started)
+    found = re.fullmatch(
+        r"drawing runs at (http://127\.0\.0\.1:(\d+)/#token=\w+) \((drawing-\w+)\)\n", started
+    )
     assert found
-    assert f"{found[2]} (port {found[1]})" in drawing("apps").stdout  # another process finds it again
-    assert drawing("apps", "stop", found[2]).stdout == f"{found[2]} has ended.\n"
+    address, port, id = found.groups()
+    assert f"{id} (port {port})" in drawing("apps").stdout  # another process finds it again
+    assert f"  window {id}: {address}\n" in drawing("apps", "show", "drawing").stdout
+    assert opens(address)
+    assert drawing("apps", "stop", id).stdout == f"{id} has ended.\n"
     again = drawing("apps", "stop", "drawing")
     assert (again.returncode, again.stderr) == (
         2,
@@ -77,6 +91,33 @@ def test_without_a_terminal_a_plan_is_printed_and_yes_runs_it(drawing: Program, 
         done = drawing("plan", "--yes", "--json", "write hello")
         told = json.loads(done.stdout)
         assert (done.returncode, [line["run"]["state"] for line in told["lines"]]) == (0, ["done", "done"])
+
+
+def test_pictures_are_named_or_saved_and_the_window_is_told(drawing: Program, scripted: Scripted) -> None:
+    request, folder = f"{WELL}\nshow drawing", drawing.folder / "out"
+    with scripted([request, request, request]):
+        done = drawing("plan", "--yes", "show me hello")
+        found = re.search(r"^Its window: (\S+)$", done.stderr, re.MULTILINE)
+        assert found and opens(found[1])
+        named = r"^With it: (\w+) \(image/png, [\d,]+ kB\); --save FOLDER would keep it\.$"
+        assert re.search(named, done.stderr, re.MULTILINE), done.stderr
+        assert not folder.exists()
+        for _ in range(2):  # the same picture again is the same file
+            done = drawing("plan", "--yes", "--save", str(folder), "show me hello")
+            assert re.search(rf", saved as {folder}/\w+\.png\.$", done.stderr, re.MULTILINE), done.stderr
+        (picture,) = folder.iterdir()
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    with scripted([request]):
+        done = drawing("plan", "--yes", "--save", str(picture), "show me hello")
+    assert (done.returncode, "cannot be written to" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_line_that_cannot_be_read_is_no_preamble(drawing: Program, scripted: Scripted) -> None:
+    """Case R17: passing it over would leave it undone without a word."""
+    reply = f"Here you are:\n{WELL}\nset drawing title to [never closed"
+    with scripted([reply, reply]):
+        done = drawing("plan", "--yes", "write hello")
+    assert (done.returncode, "The bracket in column 22 is never closed." in done.stderr) == (1, True)
 
 
 def test_what_is_not_clear_is_not_run_when_nobody_is_there(drawing: Program, scripted: Scripted) -> None:

@@ -76,6 +76,8 @@ def test_brackets(matcher: Matcher) -> None:  # R17
     assert two.arguments == {"p0": "a", "p1": "b"} and two.parameters == ("a", "b")
     assert nested.arguments == {"p0": "x [y] z", "p1": "[]"}
     assert unclosed.state == "fail" and "column 12" in unclosed.fault
+    lines = ["Sure! Here are the actions:", "```", "`set [a] to [b]`", "set [a] to [b", "[x]"]
+    assert [each.note for each in matcher.compile_now(lines, FEW)] == [True, True, True, False, False]
 
 
 # -- the exact phrase ----------------------------------------------------------------------

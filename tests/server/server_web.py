@@ -39,7 +39,7 @@ def _ask(address: str, path: str, body: Any, headers: dict[str, str]) -> Answer:
         connection.request(method, path, content, {k: v for k, v in sent.items() if v})
         answer = connection.getresponse()
         told = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, told, answer.read().decode())
+        return Answer(answer.status, told, answer.read().decode("utf-8", "replace"))
     finally:
         connection.close()
 

@@ -11,6 +11,7 @@ import base64
 import binascii
 import contextlib
 import json
+import re
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -147,6 +148,7 @@ def _from_json(content: bytes, what: str, labels: tuple[str, ...], blobs: Blobs)
     return Outcome("done", outcome.text, (*outcome.values, image), data, labels=labels)
 
 
+_MEDIA = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 _OURS = {"text", "data", "image", "version"}  #: the form of our SDK
 
 
@@ -161,6 +163,8 @@ def _image(told: Any, labels: tuple[str, ...], blobs: Blobs) -> Value | None:
 
 
 def _blob(content: bytes, media_type: str, name: str, labels: tuple[str, ...], blobs: Blobs) -> Value:
+    if not _MEDIA.fullmatch(media_type):  # it becomes a header one day
+        media_type = "application/octet-stream"
     kind = media_type.partition("/")[0]
     plain = "".join(c if c.isalnum() else "_" for c in name.rpartition(".")[0] or name).strip("_")
     name = plain if plain[:1].isalpha() else ""

@@ -18,6 +18,8 @@ AREA = "plan"  #: of `events.Stored` in the session of a plan
 LINES, SETTINGS = "lines", "settings"
 MAIN = "main"  #: the agent that writes the plan; each attempt at a line is an agent of its own
 
+INSTANCE = "instance"  #: in the data of an outcome: the window that was opened
+
 Status = Literal["generating", "ready", "failed"]
 
 
@@ -47,6 +49,7 @@ class Attempt:
         self.state = "queued"
         self.action = self.digest = self.reason = self.text = ""
         self.values: tuple[Value, ...] = ()
+        self.window = ""  #: the id of the instance that it started
         self.log: list[dict[str, Any]] = []
         self.ended = False
 
@@ -131,6 +134,8 @@ class Draft:
                 attempt.note(event, text)
             case e.ActionFinished(outcome=outcome):
                 attempt.state, attempt.text, attempt.values = outcome.state, outcome.text, outcome.values
+                told = outcome.data if isinstance(outcome.data, dict) else {}
+                attempt.window = str(told.get(INSTANCE) or "")
                 attempt.note(event, f"{outcome.state}: {outcome.text}" if outcome.text else outcome.state)
             case e.TurnEnded():
                 self._over(event, attempt, body)
@@ -169,6 +174,11 @@ class Draft:
                 number += 1
                 found.append(Line(f"l{number}", new))
         return found
+
+    def value(self, handle: str) -> Value | None:
+        """What came of a line, by its handle."""
+        runs = self.attempts.values()
+        return next((value for run in runs for value in run.values if value.handle == handle), None)
 
     def runs_of(self, line: str) -> list[Attempt]:
         return [attempt for attempt in self.attempts.values() if attempt.line == line]

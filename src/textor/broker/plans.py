@@ -35,7 +35,7 @@ from textor.kernel.services import Services
 from textor.messages import said
 from textor.near import did_you_mean, nearest
 from textor.session import Session
-from textor.values import Json
+from textor.values import Json, Value
 
 PREFIX = "plan-"  #: of the ids of their sessions
 WAIT = 20.0  #: seconds that a question for changes is held
@@ -176,6 +176,18 @@ class Plans:
     def catalogue(self, draft: Draft) -> Catalogue:
         """What the lines of a plan are compiled against: the apps of its profile as they are now."""
         return self._book.catalogue(draft.settings.profile)
+
+    async def content(self, id: str, handle: str) -> tuple[Value, bytes]:
+        """What came of a line (a picture, say), by its handle. Raises `UseError` when nothing did."""
+        value = (await self.draft(id)).value(handle)
+        if value is None:
+            raise UseError(f"No line of this plan gave {handle[:40]!r}.")
+        if value.blob is None:
+            return value, (value.text or "").encode()
+        try:
+            return value, await asyncio.to_thread(self._services.journal.blobs.get, value.blob)
+        except KeyError:
+            raise UseError(f"The content of {value.name or handle} is no longer kept.") from None
 
     async def resolved(self, draft: Draft) -> list[Resolved]:
         """The lines of a plan, compiled."""
@@ -374,7 +386,7 @@ class Plans:
 
 def resolve(line: Line, compiled: Compiled, catalogue: Catalogue) -> Resolved:
     """What a line comes to: by a person's choice, else by the compiler's match."""
-    note = compiled.state == "fail" and not compiled.candidates
+    note = compiled.note and not line.choice
     name = line.choice or (compiled.capability if compiled.state == "match" else "")
     capability = catalogue.get(name) if name else None
     if capability is None:

@@ -96,6 +96,12 @@ class AppsProvider:
         await self._forget([record])
         return record
 
+    def address(self, record: Record) -> str:
+        """Where a person opens this window in a browser. For apps of our SDK its token is in the
+        fragment, which browsers send to nobody."""
+        token = f"#token={self.launcher.token(record)}" if record.speaks == "sdk" else ""
+        return f"http://127.0.0.1:{record.port}/{token}"
+
     async def point_at(self, id: str) -> Record:
         """From now on this instance gets the calls of its class. Raises `UseError`."""
         if id not in self.book.records:

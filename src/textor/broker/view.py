@@ -11,6 +11,7 @@ from textor.broker.book import App, Book, Record
 from textor.broker.draft import Draft
 from textor.broker.forms import KINDS, METHODS, ExampleForm, Form
 from textor.broker.plans import Plans, Queue, Resolved
+from textor.broker.provider import AppsProvider
 from textor.dialects.plan_lines import phrases_of
 from textor.values import Value
 
@@ -35,9 +36,9 @@ def document_example(form: ExampleForm) -> dict[str, Any]:
     return {"appClass": form.app_class, "question": form.question, "answers": list(form.answers)}
 
 
-def app_json(app: App, book: Book, records: Iterable[Record]) -> dict[str, Any]:
+def app_json(app: App, apps: AppsProvider, records: Iterable[Record]) -> dict[str, Any]:
     """One app with what it can do, its examples and its windows."""
-    form = app.launch.form
+    form, book = app.launch.form, apps.book
     names = [f"{app.launch.area}.start", *(entry.name for entry in app.entries.values())]
     return {
         "class": app.name,
@@ -49,7 +50,7 @@ def app_json(app: App, book: Book, records: Iterable[Record]) -> dict[str, Any]:
         "icon": form.icon,
         "capabilities": [capability_json(book.capabilities[name]) for name in names],
         "examples": [document_example(x) for x in book.examples.values() if x.app_class == app.name],
-        "instances": [instance_json(r) for r in records if r.app_class == app.name],
+        "instances": [instance_json(r, apps) for r in records if r.app_class == app.name],
     }
 
 
@@ -73,8 +74,8 @@ def parameters_json(capability: Capability) -> list[dict[str, Any]]:
     ]
 
 
-def instance_json(record: Record) -> dict[str, Any]:
-    """A row of the port map; the address has no token in it."""
+def instance_json(record: Record, apps: AppsProvider) -> dict[str, Any]:
+    """A row of the port map; the address opens the window, so it is for the person alone."""
     return {
         "id": record.id,
         "class": record.app_class,
@@ -83,7 +84,7 @@ def instance_json(record: Record) -> dict[str, Any]:
         "started": record.started,
         "state": "ready",
         "chosen": record.chosen > record.started,
-        "address": f"http://127.0.0.1:{record.port}/",
+        "address": apps.address(record),
     }
 
 
@@ -163,6 +164,7 @@ def _run_json(line: str, draft: Draft, queue: Queue) -> dict[str, Any]:
         "action": last.action if last else "",
         "digest": last.digest if last else "",
         "reason": last.reason if last else "",
+        "window": last.window if last else "",
         "values": [value_json(value) for value in last.values] if last else [],
         "log": [entry for run in runs for entry in run.log],
     }

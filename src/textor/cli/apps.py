@@ -114,7 +114,11 @@ async def show(args: argparse.Namespace) -> int:
         for name in names:
             capability = apps.book.capabilities[name]
             effects = f" ({', '.join(capability.effects)})" if capability.effects else ""
-            print(clean(f"  {phrases_of(capability)[0].shown}{effects}\n      {name}: {capability.purpose}"))
+            purpose = " ".join(capability.purpose.split())
+            print(clean(f"  {phrases_of(capability)[0].shown}{effects}\n      {name}: {purpose}"))
+        for record in await apps.prune():
+            if record.app_class == app.name:
+                print(f"  window {record.id}: {apps.address(record)}")
         for example in apps.book.examples_of(app):
             answers = "\n".join(f"    {line}" for line in example.answers)
             print(clean(f"  example: {example.question}\n{answers}"))
@@ -191,7 +195,7 @@ async def remove(args: argparse.Namespace) -> int:
 async def start(args: argparse.Namespace) -> int:
     async with _apps() as (_, apps):
         record = await apps.start(_meant(apps, args.app))
-        print(f"{record.app_class} runs at http://127.0.0.1:{record.port}/ ({record.id})")
+        print(f"{record.app_class} runs at {apps.address(record)} ({record.id})")
     return DONE
 
 

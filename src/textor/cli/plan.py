@@ -17,6 +17,7 @@ from textor.cli.parser import Commands
 from textor.errors import UseError
 
 if TYPE_CHECKING:
+    from textor.broker.broker import Broker
     from textor.broker.plans import Plans
     from textor.cli.terminal import Terminal
 
@@ -40,6 +41,9 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--edit", action="store_true", help="edit the list before it runs")
     parser.add_argument("--yes", action="store_true", help="run it without asking")
+    parser.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="write the pictures and files that come of it there"
+    )
     parser.add_argument("--json", action="store_true", help="print the plan as one JSON object")
     parser.set_defaults(command=main)
 
@@ -73,7 +77,7 @@ async def _plan(args: argparse.Namespace) -> int:
             await plans.edit(id, await asyncio.to_thread(edited, (await plans.draft(id)).text))
         wanted = args.yes or (attended and await _agreed(plans, id, terminal))
         if wanted:
-            await _run(plans, id, terminal)
+            await _run(machine.broker, id, terminal, args.save)
         plan = await plan_json(plans, id)
     return report(plan, terminal, ran=wanted, json=args.json)
 
@@ -112,10 +116,11 @@ async def _choose(plans: Plans, id: str, line: dict[str, Any], terminal: Termina
         await plans.edit_line(id, line["id"], told)
 
 
-async def _run(plans: Plans, id: str, terminal: Terminal) -> None:
+async def _run(broker: Broker, id: str, terminal: Terminal, save: Path | None) -> None:
     """Run all; each line's end is told as it comes, and what waits at the gate is asked."""
     from textor.broker.view import plan_json
 
+    plans = broker.plans
     await plans.run(id)
     over = asyncio.create_task(plans.finished(id))
     told: set[str] = set()
@@ -127,6 +132,7 @@ async def _run(plans: Plans, id: str, terminal: Terminal) -> None:
                 told.add(line["id"])
                 text = line["run"]["text"].strip()
                 terminal.say(f"{state:9} {line['text']}" + (f"\n{text}" if text else ""), STYLES[state])
+                await _tell_more(broker, id, line["run"], terminal, save)
             elif state == "asked":
                 await _answer(plans, id, line, terminal)
         if over.done():
@@ -134,6 +140,23 @@ async def _run(plans: Plans, id: str, terminal: Terminal) -> None:
         changed = asyncio.create_task(plans.wait(id, plan["seq"]))
         await asyncio.wait([over, changed], return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
+
+
+async def _tell_more(
+    broker: Broker, id: str, run: dict[str, Any], terminal: Terminal, save: Path | None
+) -> None:
+    """The window that a line opened, and the pictures and files that came of it."""
+    from textor.cli.keep import keep, told
+
+    if record := broker.apps.book.records.get(run["window"]):
+        terminal.say(f"Its window: {broker.apps.address(record)}")
+    for value in run["values"]:
+        if save is None:
+            terminal.say(f"With it: {told(value)}; --save FOLDER would keep it.")
+        else:
+            _, content = await broker.plans.content(id, value["handle"])
+            path = await asyncio.to_thread(keep, save, value, content)
+            terminal.say(f"With it: {told(value)}, saved as {path}.")
 
 
 async def _answer(plans: Plans, id: str, line: dict[str, Any], terminal: Terminal) -> None:

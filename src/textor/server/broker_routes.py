@@ -170,7 +170,7 @@ class Desk:
         book = broker.apps.book
         return as_json(
             {
-                "apps": [app_json(app, book, records) for app in book.apps.values()],
+                "apps": [app_json(app, broker.apps, records) for app in book.apps.values()],
                 "pending": broker.waiting.listed(book),
                 "profile": book.active,
             }
@@ -197,15 +197,17 @@ class Desk:
             record = await self._machine.broker.apps.start(wish.app)
         except CapabilityError as error:
             raise Refused(424, str(error)) from None
-        return as_json(instance_json(record), 201)
+        return as_json(instance_json(record, self._machine.broker.apps), 201)
 
     async def stop(self, request: Request) -> Response:
         wish = read_json(await body_of(request), Wish)
-        return as_json(instance_json(await self._machine.broker.apps.stop(wish.app)) | {"state": "ended"})
+        apps = self._machine.broker.apps
+        return as_json(instance_json(await apps.stop(wish.app), apps) | {"state": "ended"})
 
     async def point(self, request: Request) -> Response:
         wish = read_json(await body_of(request), Wish)
-        return as_json(instance_json(await self._machine.broker.apps.point_at(wish.app)))
+        apps = self._machine.broker.apps
+        return as_json(instance_json(await apps.point_at(wish.app), apps))
 
     async def profiles(self, request: Request) -> Response:
         return as_json(profiles_json(self._machine.broker.apps.book))

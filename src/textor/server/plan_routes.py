@@ -11,8 +11,9 @@
 | POST /v1/plans/ID/stop | `{now}` |
 | POST /v1/plans/ID/answer | `{line, allow, reason}`: at the gate |
 | POST /v1/plans/ID/again | `{remark}`: the model writes it once more |
+| GET /v1/plans/ID/values/HANDLE | a picture or a file that came of a line |
 
-All but the first two answer with the plan.
+All but the first two and the last answer with the plan.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ def plan_routes(machine: Machine, token: str, workspace: Path) -> list[Route]:
         private("/{plan}/stop", api.stop, "POST"),
         private("/{plan}/answer", api.answer, "POST"),
         private("/{plan}/again", api.again, "POST"),
+        private("/{plan}/values/{handle}", api.value),
     ]
 
 
@@ -144,6 +146,15 @@ class Api:
         wish = await _read(request, Run)
         await self.plans.run(id, wish.lines, go_on=wish.go_on)
         return await self._plan(id)
+
+    async def value(self, request: Request) -> Response:
+        id = await self._known(request)
+        try:
+            value, content = await self.plans.content(id, request.path_params["handle"])
+        except UseError as error:
+            raise Refused(404, str(error)) from None
+        # A stranger's page or SVG: nothing in it may run as ours, whoever opens the address.
+        return Response(content, media_type=value.media_type, headers={"content-disposition": "attachment"})
 
     async def stop(self, request: Request) -> Response:
         id = await self._known(request)

@@ -61,7 +61,8 @@ class Compiled(msgspec.Struct, frozen=True):
     `capability` and `arguments` are those of the match; a weak or ambiguous line has those of its
     first candidate, where they fit, for a person to confirm. `parameters` are the texts in
     brackets, verbatim; `candidates` are five at most, best first. `fault` says why it is no match. `exact`:
-    it is written like a phrase, so that nothing was guessed.
+    it is written like a phrase, so that nothing was guessed. `note`: it was not meant as an action at
+    all (a preamble, something quoted), so that passing it over leaves nothing undone.
     """
 
     line: str
@@ -72,6 +73,7 @@ class Compiled(msgspec.Struct, frozen=True):
     arguments: dict[str, Json] = {}
     fault: str = ""
     exact: bool = False
+    note: bool = False
 
     def as_action(self) -> dict[str, Json]:
         """The fields of the `Action` that this line becomes: to run, to be asked about, or at fault."""
@@ -214,7 +216,8 @@ def _plain(written: Written, phrases: Phrases) -> Compiled | None:
     """A line with which nothing is to be guessed: no action at all, or an exact phrase."""
     line = written.line
     if fault := _no_action(written):
-        return Compiled(line.text, "fail", parameters=line.slots, fault=fault)
+        note = not written.unclosed and (written.quoted or not line.slots)
+        return Compiled(line.text, "fail", parameters=line.slots, fault=fault, note=note)
     exact = phrases.exact(line)
     if not exact:
         return None

@@ -87,12 +87,14 @@ function Pending({ waits, tell }) {
 /** @param {{app: AppInfo, tell: Tell}} props */
 function App({ app, tell }) {
   return html`<article class="action" aria-label=${app.title}>
-    <header><strong>${app.title}</strong> <span class="facts">${app.version}</span></header>
+    <header>${app.icon && html`<img class="app-icon" src=${`data:image/svg+xml,${encodeURIComponent(app.icon)}`} alt="" />`}
+      <strong>${app.title}</strong> <span class="facts">${app.version}</span></header>
     <p class="why">${app.purpose}</p>
     ${app.instances.map(
       (i) => html`<div key=${i.id} class="buttons instance">
         <span class="chip chip-done">runs</span> <code>${i.id}</code>
         <span class="why">port ${i.port}${i.chosen ? ", gets the calls" : ""}</span>
+        <a href=${i.address} target="_blank" rel="noopener" aria-label=${`Show ${i.id}`}>Show</a>
         <button type="button" class="quiet" onClick=${() => tell("/api/apps/point", { app: i.id })}>Use this one</button>
         <button type="button" class="quiet" onClick=${() => tell("/api/apps/stop", { app: i.id })}>End</button>
       </div>`,

@@ -70,22 +70,40 @@ export function ask(path, body) {
  * @returns {Promise<any>}
  */
 export async function call(method, path, body, signal) {
+  const response = await request(path, {
+    method,
+    signal,
+    headers: { "content-type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  return response.json().catch(() => ({}));
+}
+
+/** The content of something, as an address that stands in an <img> or is saved. @param {string} path */
+export async function content(path) {
+  const blob = await (await request(path, {})).blob();
+  return new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result));
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(blob);
+  });
+}
+
+/** An answer that is none of an error. @param {string} path @param {RequestInit} options */
+async function request(path, options) {
   /** @type {Response} */
   let response;
   try {
-    response = await fetch(path, {
-      method,
-      signal,
-      headers: { authorization: `Bearer ${token.peek()}`, "content-type": "application/json" },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+    const headers = { ...options.headers, authorization: `Bearer ${token.peek()}` };
+    response = await fetch(path, { ...options, headers });
   } catch {
     throw new Error("Textor cannot be reached. Your text is kept; try again when it is back.");
   }
+  if (response.ok) return response;
   const answer = await response.json().catch(() => ({}));
   if (response.status === 401) forgetToken();
-  if (!response.ok) throw new Refusal(answer.error ?? `The server answered ${response.status}.`);
-  return answer;
+  throw new Refusal(answer.error ?? `The server answered ${response.status}.`);
 }
 
 /**

@@ -3,7 +3,9 @@
 import { html, sentence, useEffect, useRef, useState } from "./lib.js";
 import { call } from "./net.js";
 import { refresh } from "./state.js";
+import { apps, refreshApps } from "./apps.js";
 import { Folded, asSentence } from "./view_action.js";
+import { Values } from "./view_values.js";
 
 /** What a line's state is called; the word is the chip, so that colour is not needed. */
 const MEANS = {
@@ -30,8 +32,16 @@ function Begin() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   const [plans, setPlans] = useState(/** @type {{id: string, title: string}[]} */ ([]));
+  const [profiles, setProfiles] = useState(/** @type {{name: string, apps: string[]}[]} */ ([]));
+  const [profile, setProfile] = useState("");
   useEffect(() => {
     call("GET", "/v1/plans").then((told) => setPlans(told.plans)).catch(() => {});
+    call("GET", "/api/profiles")
+      .then((told) => {
+        setProfiles(told.profiles);
+        setProfile(told.active);
+      })
+      .catch(() => {});
   }, []);
   /** @param {Event} event */
   const begin = async (event) => {
@@ -39,7 +49,7 @@ function Begin() {
     setBusy(true);
     setProblem("");
     try {
-      const { id } = await call("POST", "/v1/plans", { request: text });
+      const { id } = await call("POST", "/v1/plans", { request: text, profile });
       location.hash = `plan=${encodeURIComponent(id)}`;
       refresh();
     } catch (error) {
@@ -65,6 +75,11 @@ function Begin() {
       <div class="box">
         <textarea rows="2" value=${text} aria-label="What shall your apps do?" placeholder="What shall your apps do?"
           onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea>
+        ${profiles.length > 0 &&
+        html`<select aria-label="The apps to use" value=${profile} onChange=${(/** @type {any} */ e) => setProfile(e.target.value)}>
+          <option value="">All apps</option>
+          ${profiles.map((p) => html`<option key=${p.name} value=${p.name}>${p.name} (${p.apps.join(", ")})</option>`)}
+        </select>`}
         <button type="submit" class="primary" disabled=${busy || !text.trim()}>Make a plan</button>
       </div>
     </form>
@@ -96,6 +111,14 @@ function Open({ id }) {
     }
   };
   if (!plan) return html`<p class="welcome">${problem || "…"}</p>`;
+  const anew = async () => {
+    try {
+      const { id } = await call("POST", "/v1/plans", { request: plan.request, profile: plan.profile });
+      location.hash = `plan=${encodeURIComponent(id)}`;
+    } catch (error) {
+      setProblem(sentence(error));
+    }
+  };
   const running = plan.status === "running";
   const open = plan.lines.filter((l) => l.state !== "note" && !l.skip && !["done", "unknown"].includes(l.run.state));
   return html`<div class="scroller plan-scroller" tabindex="0" role="region" aria-label="Plan">
@@ -107,7 +130,7 @@ function Open({ id }) {
         ${mode === "text"
           ? html`<${AsText} plan=${plan} tell=${tell} close=${() => setMode("lines")} />`
           : html`<ol class="lines" aria-label="Actions">
-              ${plan.lines.map((line) => html`<${Row} key=${line.id} line=${line} busy=${running} tell=${tell} />`)}
+              ${plan.lines.map((line) => html`<${Row} key=${line.id} plan=${id} line=${line} busy=${running} tell=${tell} />`)}
             </ol>`}
         ${plan.halted && html`<p class="end end-limit">It stopped: ${plan.halted}</p>`}
       </div>
@@ -124,6 +147,7 @@ function Open({ id }) {
         ${!plan.reviewed &&
         plan.status === "ready" &&
         html`<button type="button" onClick=${() => setMode("again")}>Ask again</button>`}
+        ${plan.status === "failed" && html`<button type="button" onClick=${anew}>Try again</button>`}
         <a class="new-plan" href="#plan">New plan</a>
       </div>
     </div>`;
@@ -152,8 +176,12 @@ async function follow(path, signal, setPlan, setProblem) {
 
 /** @typedef {(method: string, more: string, body: unknown) => Promise<boolean>} Tell */
 
-/** @param {{line: PlanLine, busy: boolean, tell: Tell}} props */
-function Row({ line, busy, tell }) {
+/** @param {{plan: string, line: PlanLine, busy: boolean, tell: Tell}} props */
+function Row({ plan, line, busy, tell }) {
+  const window = apps.value.apps.flatMap((app) => app.instances).find((i) => i.id === line.run.window);
+  useEffect(() => {
+    if (line.run.window) refreshApps();
+  }, [line.run.window]);
   const [editing, setEditing] = useState(false);
   const field = useRef(/** @type {any} */ (null));
   const path = `/lines/${line.id}`;
@@ -173,16 +201,19 @@ function Row({ line, busy, tell }) {
             <button type="button" class="quiet" onClick=${() => setEditing(false)}>Back</button>
           </form>`
         : html`<${Marked} text=${line.text} />
-            <span class="chip chip-${state}">${line.skip && !line.run.state ? "left out" : word}</span>`}
+            ${line.skip && !line.run.state
+              ? html`<span class="chip">left out</span>`
+              : html`<span class="chip chip-${state}">${word}</span>`}`}
     </header>
-    ${line.state !== "note" && !editing && html`<${Meaning} line=${line} busy=${busy} tell=${tell} />`}
+    ${line.state !== "note" && !line.skip && !editing && html`<${Meaning} line=${line} busy=${busy} tell=${tell} />`}
     ${line.run.state === "asked" && html`<${Asked} line=${line} tell=${tell} />`}
     ${line.run.text &&
     (line.run.text.length > 300
       ? html`<${Folded} text=${line.run.text} label="Outcome" />`
       : html`<p class="why plain">${line.run.text}</p>`)}
     ${line.run.values.length > 0 &&
-    html`<p class="why">With it: ${line.run.values.map((v) => `${v.name || v.kind} (${v.media_type})`).join(", ")}</p>`}
+    html`<${Values} values=${line.run.values} path=${`/v1/plans/${encodeURIComponent(plan)}/values/`} />`}
+    ${window && html`<p class="why"><a href=${window.address} target="_blank" rel="noopener">Show its window</a></p>`}
     <div class="buttons line-buttons">
       <button type="button" class="quiet" disabled=${busy || !line.ready} aria-label=${`Run ${line.text}`}
         onClick=${() => tell("POST", "/run", { lines: [line.id] })}>${line.run.state ? "Run again" : "Run"}</button>
@@ -199,10 +230,26 @@ function Row({ line, busy, tell }) {
 
 /** A line with what stands in its brackets set apart. @param {{text: string}} props */
 function Marked({ text }) {
-  const parts = text.split(/(\[.*?\])(?=[^\]]|$)/);
-  return html`<code class="line-text">${parts.map((part, i) =>
-    part.startsWith("[") ? html`<mark key=${i}>${part}</mark>` : part,
+  return html`<code class="line-text">${pieces(text).map((piece, i) =>
+    piece.startsWith("[") ? html`<mark key=${i}>${piece}</mark>` : piece,
   )}</code>`;
+}
+
+/** A text cut before and behind each outer pair of brackets. @param {string} text */
+function pieces(text) {
+  const found = [];
+  let depth = 0;
+  let start = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === "[" && depth++ === 0) {
+      found.push(text.slice(start, at));
+      start = at;
+    } else if (text[at] === "]" && depth > 0 && --depth === 0) {
+      found.push(text.slice(start, at + 1));
+      start = at + 1;
+    }
+  }
+  return [...found, text.slice(start)].filter(Boolean);
 }
 
 /** What a line means, and what else it may mean. @param {{line: PlanLine, busy: boolean, tell: Tell}} props */
