@@ -1,9 +1,12 @@
 """What the layouts cost in prompt: how much of each prompt a server must evaluate again.
 
     python benchmarks/layouts.py [ITERATIONS]
+    python benchmarks/layouts.py [ITERATIONS] --box
 
 The same agent does the same work in `stable` and in `regenerated`; a prefix that equals that of the
-prompt before counts as cached, the rest as evaluated. Tokens are characters / 4.
+prompt before counts as cached, the rest as evaluated. Tokens are characters / 4. With `--box` the
+prompts go, one after the other, to the model in the box, and the tokens are those that its server
+reports to have read from its cache and to have evaluated; its window holds some 14 iterations.
 """
 
 from __future__ import annotations
@@ -11,8 +14,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from os.path import commonprefix
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from textor import events as e
 from textor.assembly import Machine, core_providers, make_services
@@ -20,15 +27,20 @@ from textor.config import Config
 from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
-from textor.messages import Context
+from textor.messages import Context, Usage, UsageChunk, said
+from textor.models.box import BoxModel
 from textor.monitor import Monitor
 from textor.processors import Models
 from textor.testing import ScriptedModel
 
 
 def main() -> None:
-    iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    words = [word for word in sys.argv[1:] if word != "--box"]
+    iterations = int(words[0]) if words else 12 if "--box" in sys.argv else 20
     print(f"{iterations} iterations, one monitored file of 1,000 characters, results of 400 characters")
+    if "--box" in sys.argv:
+        asyncio.run(in_the_box(iterations))
+        return
     print(f"{'layout':<14}{'prompt tokens':>16}{'evaluated':>12}{'last prompt':>14}")
     for layout in ("stable", "regenerated"):
         texts = [text_of(context) for context in asyncio.run(work(layout, iterations))]
@@ -38,6 +50,34 @@ def main() -> None:
         ]
         total, evaluated = sum(map(len, texts)) // 4, sum(fresh) // 4
         print(f"{layout:<14}{total:>16,}{evaluated:>12,}{len(texts[-1]) // 4:>14,}")
+
+
+async def in_the_box(iterations: int) -> None:
+    """The same prompts, read by the model in the box."""
+    model = BoxModel()
+    print(f"{'layout':<14}{'prompt tokens':>16}{'evaluated':>12}{'last prompt':>14}{'seconds':>10}")
+    try:
+        for layout in ("stable", "regenerated"):
+            contexts = await work(layout, iterations)
+            await read_by(model, [Context((said("user", "Something else."),))])  # nothing in common
+            begun = time.perf_counter()
+            used = await read_by(model, contexts)
+            seconds = time.perf_counter() - begun
+            evaluated = sum(usage.input - usage.cached for usage in used)
+            total, last = sum(usage.input for usage in used), used[-1].input
+            print(f"{layout:<14}{total:>16,}{evaluated:>12,}{last:>14,}{seconds:>10.1f}")
+    finally:
+        await model.close()
+
+
+async def read_by(model: BoxModel, contexts: Sequence[Context]) -> list[Usage]:
+    """What a model reports of each prompt, read in this order; it answers with one token."""
+    found: list[Usage] = []
+    for context in contexts:
+        async for chunk in model.generate(replace(context, max_tokens=1)):
+            if isinstance(chunk, UsageChunk):
+                found.append(chunk.usage)
+    return found
 
 
 def text_of(context: Context) -> str:

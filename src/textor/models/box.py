@@ -247,7 +247,8 @@ class BoxModel:
         if server is None:
             raise ModelError("The process of the model in the box ended.", fault="server")
         if self._remote is None or self._remote.server != server:
-            self._remote = RemoteModel(server, retry=Retry(attempts=1))
+            # Twice: the process closes a connection that was idle, which may be just the one we take.
+            self._remote = RemoteModel(server, retry=Retry(attempts=2, base=0.1))
         return self._remote
 
     def count(self, text: str) -> int:
