@@ -34,7 +34,10 @@ class TextorError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".rstrip() if self.hint else self.message
+        if not self.hint:
+            return self.message
+        ended = self.message[-1:] in ".!?…:"  # the words of a server often end without a stop
+        return f"{self.message}{'' if ended else '.'} {self.hint}".rstrip()
 
 
 class ConfigError(TextorError):

@@ -14,7 +14,7 @@ from textor.cli.questions import Answer, at_the_gate, parse_answer, parse_argume
 from textor.cli.story import Story, call_line, outcome_line
 from textor.cli.stream import Stream
 from textor.cli.terminal import Terminal, clean, columns
-from textor.errors import UseError
+from textor.errors import TextorError, UseError
 from textor.messages import said
 
 
@@ -152,3 +152,12 @@ def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatc
 
 def test_columns_are_aligned() -> None:
     assert columns([("A", "BB"), ("ccc", "d\ne")]) == "A    BB\nccc  d e"
+
+
+def test_a_hint_follows_the_end_of_a_sentence() -> None:
+    assert str(TextorError("It said: boom", "Try again.")) == "It said: boom. Try again."
+    assert (
+        str(TextorError("It said: boom (tried twice)", "Try again."))
+        == "It said: boom (tried twice). Try again."
+    )
+    assert str(TextorError("It said: why?", "Ask it.")) == "It said: why? Ask it."

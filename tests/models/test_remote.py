@@ -539,6 +539,33 @@ def test_no_system_messages_at_all_and_turns_must_alternate() -> None:
     assert [m["content"] for m in stand_in.requests[-1].messages] == ["S\n\nU", "A", "results"]
 
 
+CALLED = Context(
+    (
+        said("system", "S"),
+        said("user", "U"),
+        Message("assistant", (ToolCall("c1", "look", "{}"),)),
+        Message("tool", (ToolResult("c1", "look", "seen"),)),
+        said("user", "status"),
+    )
+)
+
+
+def test_templates_that_take_nothing_but_user_and_assistant_and_no_user_behind_an_outcome() -> None:
+    def mistral(request: Any) -> Any:
+        roles = [m["role"] for m in request.messages]
+        if "system" in roles:
+            return Status(400, "Only user and assistant roles are supported!")
+        if ("tool", "user") in itertools.pairwise(roles):
+            return Status(400, "Unexpected role 'user' after role 'tool'")
+        return "ok"
+
+    chunks, stand_in, _ = ask(mistral, CALLED)
+    assert text_of(chunks) == "ok"
+    last = stand_in.requests[-1].messages[-1]
+    assert (last["role"], last["tool_call_id"]) == ("tool", "c1")
+    assert last["content"].startswith("seen") and last["content"].endswith("status")
+
+
 def test_a_refusal_about_something_else_teaches_nothing() -> None:
     assert failure([Status(400, "temperature must be below 2"), "never"], context=LATER).fault == "refused"
 

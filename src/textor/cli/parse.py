@@ -44,6 +44,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from textor.cli.inputs import catalogue, text_of
+    from textor.dialects.foreign import watched
     from textor.errors import UseError
     from textor.values import clean_text
 
@@ -52,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
     named = _dialect(args.dialect)
     offered = catalogue(args.capabilities)
     text = clean_text(text_of(args.file))
-    parser = named.parser(offered)
+    parser = watched(named.name, named.parser(offered), offered)
     events = list(_fed(parser, text, args.chunk or len(text) or 1, args.finish))
     found = summary(events, done=parser.done)
     print(_json(found) if args.json else _told(found))

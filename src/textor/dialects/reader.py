@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from textor.actions import Action, Capability, Catalogue
 from textor.arguments import ArgumentError, convert
+from textor.dialects.foreign import watched
 from textor.dialects.port import (
     ActionBegun,
     ActionRead,
@@ -69,7 +70,7 @@ class Reader:
         findable: Callable[[str], Capability | None] = lambda name: None,
     ) -> None:
         self._findable = findable
-        self._parser = dialect.parser(capabilities, variables)
+        self._parser = watched(dialect.name, dialect.parser(capabilities, variables), capabilities)
         self._prefix = prefix
         self._text: list[str] = []
         self._reasoning: list[str] = []

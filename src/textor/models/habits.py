@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ CUT_SHARE = 0.6
 CUT_SHARE_UNKNOWN = 0.35
 
 #: How servers say that they take no system messages at all.
-_REFUSALS = ("not support", "unsupported", "unknown role", "invalid role", "only user and assistant")
+_REFUSALS = ("not support", "unsupported", "unknown role", "invalid role")
 
 #: What complaints about media speak of, and how they say that none of its kind is taken.
 _MEDIA = ("image", "audio", "video", "file", "modal", "vision", "content", "string")
@@ -33,11 +34,13 @@ class Habits:
     """How one model on one server behaves.
 
     `system_role` is where it takes system messages; `alternate`: it wants user and assistant to
-    take turns; `ratio` is reported tokens for one that we estimate, a running mean.
+    take turns; `after_outcome`: it takes a user message behind an outcome; `ratio` is reported
+    tokens for one that we estimate, a running mean.
     """
 
     system_role: SystemRole
     alternate: bool = False
+    after_outcome: bool = True
     ratio: float = UNKNOWN_RATIO
     reports: int = 0
     told_window: int = 0  #: the cut that was already told, in tokens; 0: none
@@ -68,6 +71,11 @@ class Habits:
         something else.
         """
         text = complaint.casefold()
+        if (
+            "only user and assistant" in text and self.system_role != "none"
+        ):
+            self.system_role = "none"
+            return "it takes no system messages; they go as the user's"
         if "system" in text and any(word in text for word in ("role", "message", "prompt")):
             if later_system and self.system_role == "all":
                 self.system_role = "first"
@@ -80,6 +88,9 @@ class Habits:
             if self.system_role == "all":
                 self.system_role = "first"
             return "it wants user and assistant to take turns; neighbouring messages go as one"
+        if re.search(r"role\W+user\W+after role\W+tool", text) and self.after_outcome:  # Mistral
+            self.after_outcome = False
+            return "it takes no user message behind an outcome; the two go as one"
         return self._without(text, [v for v in media if not {v.kind, v.handle} & self.refused])
 
     def _without(self, complaint: str, media: list[Value]) -> str:

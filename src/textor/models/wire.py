@@ -117,8 +117,11 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 
 def _joins(last: dict[str, Any], following: dict[str, Any], habits: Habits) -> bool:
     """Whether two neighbours go as one: several system messages at the beginning for a server that
-    takes one, neighbours of the same role for one that wants them to take turns."""
+    takes one, neighbours of the same role for one that wants them to take turns, and an outcome with
+    the user message behind it for one that takes none there."""
     role = following["role"]
+    if last["role"] == "tool" and role == "user":
+        return not habits.after_outcome and isinstance(following["content"], str)
     if last["role"] != role:
         return False
     if role == "system":
