@@ -77,19 +77,42 @@ def urls_in(text: str) -> list[str]:
     return _URL.findall(text)
 
 
+#: Ends of names that are of this machine or its network; those of the second line are answered by
+#: name servers of others with whatever address stands in the name.
+_LOCAL = (
+    *(".localhost", ".local", ".internal", ".lan", ".home", ".corp", ".intranet", ".private"),
+    *(".localdomain", ".home.arpa", ".nip.io", ".sslip.io", ".xip.io", ".localtest.me", ".lvh.me"),
+)
+
+
 def is_local(host: str) -> bool:
     """Whether a host is this machine or in its network: what a page says of it counts for nothing."""
     name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".lan", ".home.arpa")):
+    if name == "localhost" or f".{name}".endswith(_LOCAL):
         return True
     try:
-        return not ipaddress.ip_address(name).is_global
+        return not _is_global(ipaddress.ip_address(name.partition("%")[0]))
     except ValueError:
         pass
     try:  # the old forms of numbers, such as 2130706433 and 0x7f.1
-        return not ipaddress.ip_address(socket.inet_aton(name)).is_global
+        return not _is_global(ipaddress.ip_address(socket.inet_aton(name)))
     except OSError:
         return "." not in name
+
+
+#: Networks by which IPv6 reaches the IPv4 address in their last 32 bits.
+_THROUGH = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/96", "::/96", "::ffff:0:0/96")))
+
+
+def _is_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Of an address of IPv6 that stands for one of IPv4, what that is."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.sixtofour or (address.teredo or (None, None))[1]
+        if any(address in network for network in _THROUGH):
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return inner.is_global and not inner.is_multicast
+    return address.is_global and not address.is_multicast
 
 
 def _written(text: str, bare: bool) -> Iterable[str]:
@@ -123,11 +146,15 @@ def _split(address: str) -> SplitResult | None:
 
 
 def _ascii(host: str) -> str | None:
-    """A host as it is looked up."""
+    """A host as it is looked up. None for what programs look up differently: letters that the two
+    standards of international names write in two ways, and signs that no name has."""
     host = host.lower().rstrip(".")
-    if host.isascii():
-        return host or None
-    try:
-        return host.encode("idna").decode().lower()
-    except UnicodeError:
-        return None
+    if not host.isascii():
+        if any(letter in host for letter in "\u00df\u1e9e\u03c2\u200c\u200d"):
+            return None
+        try:
+            host = host.encode("idna").decode().lower()
+        except UnicodeError:
+            return None
+    plain = host.partition("%")[0] if ":" in host else host  # the network card of an address of IPv6
+    return host if re.fullmatch(r"[a-z0-9._:-]+", plain) else None

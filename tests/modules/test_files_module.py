@@ -215,6 +215,10 @@ def test_a_patch_is_applied_whole_or_not_at_all(root: Path) -> None:
             in (await do("patch", diff=good[good.index("--- /dev/null") : good.index("--- a/b")])).text
         )
         assert "no unified diff" in (await do("patch", diff="change line 6 please")).text
+        hook = "--- /dev/null\n+++ b/.git/hooks/pre-commit\n@@ -0,0 +1 @@\n+evil\n"
+        outcome = await do("patch", diff="--- /dev/null\n+++ b/new/d.txt\n@@ -0,0 +1 @@\n+d\n" + hook)
+        assert outcome.state == "failed" and "go by it, by themselves" in outcome.text
+        assert not (root / ".git").exists() and not (root / "new" / "d.txt").exists()
 
     at_the_desk(root, work)
 

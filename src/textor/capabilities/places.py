@@ -76,7 +76,8 @@ def map_paths(value: Json, schema: dict[str, Json], change: Callable[[str], str]
     Looks through properties, items, unions and references. Where a schema offers several forms,
     a string that is a path in any of them counts as one: the gate must not be talked around.
     """
-    return _mapped(value, schema, change, schema.get("$defs") or {})
+    defs = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
+    return _mapped(value, schema, change, defs)
 
 
 def _mapped(value: Json, schema: Any, change: Callable[[str], str], defs: dict[str, Any]) -> Json:
@@ -88,6 +89,8 @@ def _mapped(value: Json, schema: Any, change: Callable[[str], str], defs: dict[s
         if isinstance(value, dict):
             properties = part.get("properties") or {}
             other = part.get("additionalProperties")
+            for pattern in (part.get("patternProperties") or {}).values():
+                value = {k: _mapped(v, pattern, change, defs) for k, v in value.items()}
             value = {k: _mapped(v, properties.get(k, other), change, defs) for k, v in value.items()}
         elif isinstance(value, list):
             first = part.get("prefixItems") or []

@@ -9,66 +9,15 @@ last word stands for any further words, but not for an option by which the progr
 from __future__ import annotations
 
 import fnmatch
+import re
+from collections.abc import Sequence
+
+from textor.policy.programs import OPAQUE, hands_on, hands_on_first, is_wrapper, program
 
 #: What a shell does something with, outside quotes.
 _SPECIAL = frozenset(";&|<>()$`\\*?[]{}~!#\n\r")
 #: Inside double quotes.
 _SPECIAL_QUOTED = frozenset("$`\\!\n\r")
-
-#: Options and commands by which a program runs another, or takes on other settings. They are only
-#: covered where the pattern spells them out.
-_HANDS_ON: dict[str, tuple[str, ...]] = {
-    "git": (
-        *("-c", "-C", "-x", "-O", "-u", "--config-env", "--exec-path", "--git-dir", "--work-tree"),
-        *("--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--ext-diff"),
-        *("--textconv", "--template", "--config", "--output", "--gpg-sign", "-S"),
-        *("config", "bisect", "submodule", "filter-branch", "difftool", "mergetool", "daemon", "hook"),
-        *("instaweb", "send-email", "web--browse", "for-each-repo", "fast-import", "gui", "p4", "svn"),
-    ),
-    "find": ("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"),
-    "tar": (
-        *("-I", "-F", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script"),
-        *("--new-volume-script", "--rsh-command", "--rmt-command"),
-    ),
-    "rsync": ("-e", "--rsh", "--rsync-path"),
-    "sort": ("--compress-program", "-o", "--output", "-T"),
-    "rg": ("--pre", "--hostname-bin"),
-    "pip": ("--config-settings", "-C", "--index-url", "-i", "--extra-index-url"),
-    "curl": ("-K", "--config", "-o", "--output", "-T", "--upload-file"),
-    "wget": ("--use-askpass", "-e", "--execute", "-O", "--output-document"),
-    "npm": ("exec", "run", "run-script", "start", "test", "x"),
-    "cargo": ("--config", "run"),
-    "make": ("--eval", "-E", "SHELL"),
-    "ssh": ("-o", "-F"),
-    "scp": ("-o", "-S", "-F"),
-    "man": ("-P", "--pager", "-H", "--html"),
-}
-
-#: Programs whose words are another command: behind these, `*` stands for anything at all, so that a
-#: pattern for them must spell out the whole line.
-_WRAPPERS = frozenset(
-    (
-        *(
-            "env",
-            "sh",
-            "bash",
-            "dash",
-            "zsh",
-            "ksh",
-            "fish",
-            "busybox",
-            "xargs",
-            "sudo",
-            "doas",
-            "su",
-            "nohup",
-        ),
-        *("timeout", "nice", "ionice", "setsid", "stdbuf", "time", "command", "exec", "eval", "builtin"),
-        *("source", ".", "parallel", "watch", "script", "chroot", "unshare", "nsenter", "ssh-agent"),
-        *("strace", "ltrace", "gdb", "flock", "systemd-run", "at", "batch", "awk", "gawk", "perl", "ruby"),
-        *("node", "php", "lua", "osascript", "expect"),
-    )
-)
 
 
 def words_of(line: str) -> list[str] | None:
@@ -110,49 +59,53 @@ def covers(pattern: str, line: str) -> bool:
         return False
     more = wanted[-1] == "*"
     if more:
-        if wanted[0] in _WRAPPERS:
+        if is_wrapper(wanted[0]):
             return False
         wanted = wanted[:-1]
     if len(words) < len(wanted) or (len(words) > len(wanted) and not more):
         return False
-    for word, want in zip(words, wanted, strict=False):
-        if word != want and (not _fits(word, want) or _hands_on(words[0], word)):
+    for at, (word, want) in enumerate(zip(words, wanted, strict=False)):
+        if word != want and (not _fits(word, want) or _hands_on(words, at)):
             return False
-    return not any(_hands_on(words[0], word) for word in words[len(wanted) :])
+    return not any(_hands_on(words, at) for at in range(len(wanted), len(words)))
 
 
 def may_concern(pattern: str, line: str) -> bool:
-    """Whether a rule that forbids might mean this line: it does where it matches, and where nobody
-    can say what the line runs."""
+    """Whether a rule that forbids might mean this line: it does where it matches, with options in
+    between as well, and where nobody can say what the line runs."""
     words, wanted = words_of(line), pattern.split()
-    if words is None or words[0] in _WRAPPERS:
+    if words is None or program(words[0]) in OPAQUE:
         return True
-    if words[0].rpartition("/")[2] != wanted[0].rpartition("/")[2]:
+    if not wanted:
+        return False
+    handed = is_wrapper(words[0]) or any(_hands_on(words, at) for at in range(1, len(words)))
+    if handed and re.search(rf"(?<![\w-]){re.escape(program(wanted[0]))}(?![\w-])", line.casefold()):
+        return True
+    if not fnmatch.fnmatchcase(program(words[0]), program(wanted[0])):
         return False
     rest, known = wanted[1:], words[1:]
     if rest and rest[-1] == "*":
         rest = rest[:-1]
-        known = known[: len(rest)]
-    return len(known) == len(rest) and all(
-        fnmatch.fnmatchcase(*pair) for pair in zip(known, rest, strict=True)
-    )
+    elif bool(rest) != bool(known) or (rest and not _means(known[-1], rest[-1])):
+        return False  # it forbids this very line
+    for want in rest:
+        at = next((n for n, word in enumerate(known) if _means(word, want)), None)
+        if at is None:
+            return False
+        known = known[at + 1 :]
+    return True
+
+
+def _means(word: str, want: str) -> bool:
+    """Whether a word is one of a rule that forbids, or a long option of it cut short."""
+    cut = word.startswith("--") and len(word) > 3 and want.startswith(word.partition("=")[0])
+    return cut or fnmatch.fnmatchcase(word, want)
+
+
+def _hands_on(words: Sequence[str], at: int) -> bool:
+    return (hands_on_first if at == 1 else hands_on)(words[0], words[at])
 
 
 def _fits(word: str, want: str) -> bool:
     """Whether a word of a pattern that holds `*` or `?` stands for this word."""
     return want != "*" and any(c in want for c in "*?") and fnmatch.fnmatchcase(word, want)
-
-
-def _hands_on(program: str, word: str) -> bool:
-    """Whether by this word the program would run another one. Long options may be cut short."""
-    name = word.partition("=")[0]
-    for option in _HANDS_ON.get(program, ()):
-        if word == option or name == option:
-            return True
-        if option.startswith("--") and len(name) > 2 and option.startswith(name):
-            return True
-        # a short one also in a heap of them, with what it takes right behind it
-        short = len(option) == 2 and option[0] == "-" and word[:1] == "-" and word[1:2] != "-"
-        if short and option[1] in word[1:]:
-            return True
-    return False

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from textor import addresses
 from textor.actions import Action, Capability
 from textor.arguments import ArgumentError, convert
-from textor.capabilities.live import is_live
+from textor.capabilities.live import is_live, plain
 from textor.capabilities.opening import opened_file, state_of
 from textor.capabilities.places import Judged, Place, map_paths, place, resolve
 from textor.errors import CapabilityError
@@ -65,8 +65,10 @@ class Look:
         """Whether a person named the host of an address, or a page read the address itself."""
         if "://" not in address:
             host = addresses.host_of(address)
-            known = self.given if host and addresses.is_local(host) else self.given | self.read
-            return host is not None and host in {addresses.host_of(each) for each in known}
+            if host is None or address.lower().rstrip(".") != host:  # it says more than a host
+                return self.named(f"https://{address}") or self.named(f"http://{address}")
+            known = self.given if addresses.is_local(host) else self.given | self.read
+            return host in {addresses.host_of(each) for each in known}
         full, root = addresses.normal(address), addresses.origin(address)
         if full is None or root is None:
             return False
@@ -74,7 +76,9 @@ class Look:
         if root in roots or (root.startswith("https://") and f"http://{root[8:]}" in roots):
             return True
         host = addresses.host_of(address) or ""
-        return full in self.read and not self.sends and not addresses.is_local(host)
+        # who looks a name up sees its capitals as well, so they are letters like others
+        exact = address.partition("://")[2].startswith(host)
+        return full in self.read and exact and not self.sends and not addresses.is_local(host)
 
 
 def look(
@@ -193,9 +197,14 @@ def _touched(
     return tuple(
         own
         for own in real
-        for path in paths
-        if path.is_relative_to(own) or (changes and own.is_relative_to(path))
+        for path in map(folded, paths)
+        if path.is_relative_to(folded(own)) or (changes and folded(own).is_relative_to(path))
     )
+
+
+def folded(path: Path) -> Path:
+    """A place as a file system names it that ignores case and forms of letters, for what forbids."""
+    return Path(*(plain(part) or part for part in path.parts))
 
 
 def _addresses(value: Json, schema: Any, name: str = "") -> Iterator[str]:

@@ -16,7 +16,7 @@ from textor.addresses import host_of
 from textor.capabilities.places import resolve
 from textor.errors import CapabilityError, UseError
 from textor.policy import commands
-from textor.policy.look import Look
+from textor.policy.look import Look, folded
 from textor.settings import RuleSettings
 from textor.values import Json, sha256_of
 
@@ -130,9 +130,14 @@ def _below(value: Json, folder: str, call: Look, doubt: bool) -> bool:
     if not isinstance(value, str):
         return doubt
     try:
-        return resolve(value, call.workspace).is_relative_to(resolve(folder, call.workspace))
+        known = call.judged.get(value)
+        place = known.place if known is not None else resolve(value, call.workspace)
+        root = resolve(folder, call.workspace)
     except CapabilityError:
         return doubt
+    if doubt:  # a file system may take names for one that differ in case
+        return folded(place).is_relative_to(folded(root))
+    return place.is_relative_to(root)
 
 
 def _at_host(value: Json, host: str, doubt: bool) -> bool:

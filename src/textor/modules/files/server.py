@@ -16,6 +16,7 @@ from pydantic import Field
 from textor import __version__
 from textor.actions import Action, Outcome
 from textor.capabilities.files import FilesProvider
+from textor.capabilities.live import is_live
 from textor.capabilities.places import Judged
 from textor.journal.blobs import MemoryBlobs
 from textor.modules.files import bin, patching
@@ -258,6 +259,9 @@ def _patched(roots: Roots, diff: str, folder: str) -> str:
     made: dict[Path, tuple[str, Text | None]] = {}
     for change in patching.parse(diff):
         _plan(change, roots, base, made)
+    for place, (name, _) in made.items():  # the gate does not see the paths in a diff
+        if any(place.is_relative_to(root) and is_live(place, root) for root in roots.folders):
+            raise Refused(f"Programs run {name}, or go by it, by themselves; use write. Nothing was changed.")
     for place, (name, text) in made.items():
         if text is not None:
             write_text(place, name, text)
