@@ -37,6 +37,19 @@ def test_a_module_is_added_tried_shown_and_removed(textor: Program, tmp_path: Pa
     assert not list(textor.home.glob("data/modules/*"))
 
 
+def test_a_module_starts_where_it_was_added(textor: Program, tmp_path: Path) -> None:
+    """A file of its own is found from every folder, and a workspace cannot put another in its place."""
+    (textor.folder / "server.py").write_text(ODD.read_text())
+    assert textor("modules", "add", "near", "--", sys.executable, "server.py", ".").returncode == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "server.py").write_text("raise SystemExit('the wrong one')")
+    textor.folder = elsewhere
+    tried = textor("modules", "test", "near")
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout.startswith("odd 1.2 works")
+
+
 def test_a_module_that_does_not_work_says_why(textor: Program) -> None:
     textor("modules", "add", "bad", "--", sys.executable, "-c", "import library_that_is_missing")
     done = textor("modules", "test", "bad")

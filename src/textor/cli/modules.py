@@ -87,7 +87,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     text("--implementation", "NAME", "add a further implementation of the module")
     several("--env", "NAME=TEXT", "a variable for it; ${OTHER} is one of yours")
     several("--header", "NAME:TEXT", "the same for requests to its address")
-    text("--cwd", "FOLDER", "its working folder")
+    text("--cwd", "FOLDER", "its working folder (default: this one; in a container, that of its image)")
     text("--place", "PLACE", "local (default) or container:IMAGE", "local")
     parser.add_argument(
         "--trusted",
@@ -156,8 +156,6 @@ async def added(args: argparse.Namespace) -> int:
 
 
 def _spec(args: argparse.Namespace, words: list[str]) -> ModuleSpec:
-    from pathlib import Path
-
     from textor.capabilities.modules.spec import BOX, Login, ModuleSpec
 
     box = bool(words) and words[0] in BOX
@@ -174,7 +172,7 @@ def _spec(args: argparse.Namespace, words: list[str]) -> ModuleSpec:
         args.address,
         env=_pairs(args.env, "=", "--env"),
         headers=_pairs(args.header, ":", "--header"),
-        cwd=str(Path(args.cwd).expanduser().resolve()) if args.cwd else "",
+        cwd=_folder_for(args, words),
         placement=args.place,
         trusted=args.trusted or box,
         idempotent=tuple(args.idempotent),
@@ -183,6 +181,16 @@ def _spec(args: argparse.Namespace, words: list[str]) -> ModuleSpec:
         login=Login(client_id=args.client_id, client_secret=args.client_secret) if args.login else None,
         **given,
     )
+
+
+def _folder_for(args: argparse.Namespace, words: list[str]) -> str:
+    """Where it starts: always where it was added, so that "server.py" means the same file from
+    everywhere, and no workspace can put another program in its place."""
+    from pathlib import Path
+
+    if args.cwd:
+        return str(Path(args.cwd).expanduser().resolve())
+    return str(Path.cwd()) if words and args.place == "local" else ""
 
 
 def _pairs(given: list[str], separator: str, option: str) -> dict[str, str]:
