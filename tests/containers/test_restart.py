@@ -7,21 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from textor.containers.client import EngineGone
 from textor.containers.container import About, Container
-from textor.containers.engine import Engine, Spec, until_back
+from textor.containers.engine import Engine, Spec
 from textor.containers.labels import INSTANCE, SANDBOX, this_process
 from textor.containers.provider import ContainersProvider
 from textor.containers.reap import reap, remove_ours
 
 from .conftest import BUSYBOX, Desk, ours
+from .own_engine import OwnEngine
 
 #: A Textor that starts a container, reads a little and is killed.
 KILLED = """
@@ -149,39 +148,6 @@ def _born(pid: int) -> str:
 # -- the engine itself ---------------------------------------------------------------------
 
 
-class OwnEngine:
-    """A Docker of the test's own, that can be stopped and started without harm to anybody."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="textor-engine-"))
-        self.address = f"unix://{self.folder}/s"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def start(self) -> Engine:
-        # in a network of its own: with `--bridge none` it would remove that of the other engine
-        argv = ["unshare", "--net", "dockerd", "--host", self.address, "--pidfile", f"{self.folder}/pid"]
-        argv += ["--data-root", f"{self.folder}/data", "--exec-root", f"{self.folder}/exec"]
-        argv += ["--bridge", "none", "--iptables=false", "--ip6tables=false"]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: ASYNC220 - it must outlive this loop
-                argv, stdout=log, stderr=log, start_new_session=True
-            )
-        engine = Engine(self.address)
-        async with asyncio.timeout(60):
-            await until_back(engine, longest=0.2)
-        return engine
-
-    def stop(self) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait(60)
-            self._process = None
-
-    def remove(self) -> None:
-        self.stop()
-        subprocess.run(["rm", "-rf", str(self.folder)], check=True)
-
-
 @pytest.fixture
 def own_engine(engine: Engine) -> Iterator[OwnEngine]:
     own = OwnEngine()
@@ -191,48 +157,36 @@ def own_engine(engine: Engine) -> Iterator[OwnEngine]:
         own.remove()
 
 
-@asynccontextmanager
-async def with_image(own: OwnEngine, source: Engine) -> AsyncIterator[Engine]:
-    engine = await own.start()
-    stream = await source.client.open("GET", f"/images/{BUSYBOX}/get")
-    content = b"".join([piece async for piece in stream.pieces()])
-    stream.close()
-    await engine.client.call("POST", "/images/load", body=content)
-    yield engine
-
-
 def test_the_engine_is_stopped_and_started_in_the_middle(
     engine: Engine, own_engine: OwnEngine, desk: Desk
 ) -> None:
     async def scene() -> None:
-        async with with_image(own_engine, engine) as own:
-            provider = ContainersProvider(own, this_process())
-            arguments = {"image": BUSYBOX, "name": "it", "command": "sh"}
-            script = ["-c", "trap 'echo bye; exit 3' TERM; echo one; while :; do read x; done"]
-            await desk.perform(provider, "start_container", **arguments, parameters=script)
-            first = await desk.perform(provider, "read_stdout", name="it", timeout=20_000)
-            assert first.text.endswith("\none\n")
-            waiting = asyncio.create_task(
-                desk.perform(provider, "wait_container", name="it", timeout=100_000)
-            )
-            await asyncio.to_thread(own_engine.stop)
+        own = await own_engine.with_image(engine)
+        provider = ContainersProvider(own, this_process())
+        arguments = {"image": BUSYBOX, "name": "it", "command": "sh"}
+        script = ["-c", "trap 'echo bye; exit 3' TERM; echo one; while :; do read x; done"]
+        await desk.perform(provider, "start_container", **arguments, parameters=script)
+        first = await desk.perform(provider, "read_stdout", name="it", timeout=20_000)
+        assert first.text.endswith("\none\n")
+        waiting = asyncio.create_task(desk.perform(provider, "wait_container", name="it", timeout=100_000))
+        await asyncio.to_thread(own_engine.stop)
 
-            gone = await desk.perform(provider, "write_stdin", name="it", text="x\n")
-            assert gone.state == "failed"
-            assert "container engine" in gone.text
-            fresh = await desk.perform(provider, "start_container", **(arguments | {"name": "two"}))
-            assert "does not answer" in fresh.text
+        gone = await desk.perform(provider, "write_stdin", name="it", text="x\n")
+        assert gone.state == "failed"
+        assert "container engine" in gone.text
+        fresh = await desk.perform(provider, "start_container", **(arguments | {"name": "two"}))
+        assert "does not answer" in fresh.text
 
-            await own_engine.start()
-            over = await waiting  # the engine ended it, and its last words are there
-            assert over.exit_status == 3
-            assert (await desk.perform(provider, "read_stdout", name="it")).text.endswith("\nbye\n")
-            again = await desk.perform(
-                provider, "start_container", **arguments, parameters=["-c", "echo again"], timeout=20_000
-            )
-            assert again.text == "exit status 0\nagain"
-            await provider.close()
-            assert await own.list({INSTANCE: ""}) == []
+        await own_engine.start()
+        over = await waiting  # the engine ended it, and its last words are there
+        assert over.exit_status == 3
+        assert (await desk.perform(provider, "read_stdout", name="it")).text.endswith("\nbye\n")
+        again = await desk.perform(
+            provider, "start_container", **arguments, parameters=["-c", "echo again"], timeout=20_000
+        )
+        assert again.text == "exit status 0\nagain"
+        await provider.close()
+        assert await own.list({INSTANCE: ""}) == []
 
     asyncio.run(scene())
 
