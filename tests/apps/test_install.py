@@ -92,7 +92,10 @@ def test_each_program_registers_in_the_form_of_the_document(name: str) -> None:
     app_class = "column chart" if name == "chart" else name
     assert launch["Action"] == f"start {app_class} application"
     assert (launch["ActionType"], launch["Method"], launch["Route"]) == (0, 4, "")
-    assert (launch["AppPath"], launch["AppArguments"]) == (sys.executable, ["-P", "-m", f"textor.apps.{name}"])
+    assert (launch["AppPath"], launch["AppArguments"]) == (
+        sys.executable,
+        ["-P", "-m", f"textor.apps.{name}"],
+    )
     assert launch["Icon"].startswith("<svg")
     assert {one["AppClass"] for one in capabilities + examples} == {app_class}
     assert all(one["ActionType"] == 1 and one["Vector"] is None for one in actions)

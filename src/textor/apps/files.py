@@ -1,4 +1,4 @@
-"""Where apps keep and exchange files, and pictures as files.
+"""Where apps keep and exchange files, and an SVG as PNG.
 
 What an app saves for the person lies in one folder, under a plain name. So an action can only
 write there, and another app finds it by that name ("attach file [population.png]").
@@ -11,8 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from textor.apps.action import Picture, Result
-from textor.apps.store import Refused, write_atomically
+from textor.apps.store import Refused
 from textor.errors import UseError
 from textor.near import did_you_mean, nearest
 
@@ -85,13 +84,3 @@ def to_png(svg: str) -> bytes:
         raise UseError("A PNG needs resvg.", "Install it with: pip install 'textor[apps]'") from None
     family = SANS.get(sys.platform, "DejaVu Sans")
     return resvg_py.svg_to_bytes(svg_string=svg, zoom=PNG_SCALE, font_family=family, sans_serif_family=family)
-
-
-def save_picture(svg: str, name: str) -> Result:
-    """Save a picture as PNG or SVG, by the ending of the name (PNG without one)."""
-    path = save_path(name, ("png", "svg"))
-    is_svg = path.suffix.lower() == ".svg"
-    content = svg.encode() if is_svg else to_png(svg)
-    write_atomically(path, content)
-    kind = "image/svg+xml" if is_svg else "image/png"
-    return Result(f"Saved as {path.name}.", {"path": str(path)}, Picture(content, kind, path.name))

@@ -66,8 +66,8 @@ class App(Generic[S]):
     """One program.
 
     `name` is its class ("column chart"), by which it registers and keeps its data. `page` is the
-    folder of its page (`index.html` and what belongs to it); without one, a page is made from the
-    fields of the state. With `documents`, which gives the title of a state, the app keeps many
+    folder of its page (see `textor.apps.frame`); without one, a page is made from the fields of the
+    state. With `documents`, which gives the title of a state, the app keeps many
     documents and each window begins a new one; otherwise all windows share one. `window` makes
     what belongs to one process and is not kept, such as a form that is being filled in. `draw` gives
     the picture of a state as SVG, for the page and for saving. `may_edit` says which fields a page

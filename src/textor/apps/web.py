@@ -24,7 +24,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from starlette.applications import Starlette
@@ -36,7 +36,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from textor.apps.action import Action
-from textor.apps.files import file_name, to_png
+from textor.apps.pictures import picture_of
 from textor.apps.store import By, Refused
 from textor.errors import TextorError
 from textor.guard import LOOPBACK, Guard, bearer, holds_token, problem
@@ -114,11 +114,10 @@ class Pages:
         self.app = app
 
     async def page(self, request: Request) -> Response:
-        if self.app.page is not None:
-            return FileResponse(self.app.page / "index.html")
-        from textor.apps.plain_page import plain_page
+        from textor.apps.frame import framed
 
-        return HTMLResponse(plain_page(self.app))
+        whole = self.app.page / "index.html" if self.app.page else None
+        return FileResponse(whole) if whole and whole.is_file() else HTMLResponse(framed(self.app))
 
     async def state(self, request: Request) -> Response:
         self.app.store.reload()
@@ -147,21 +146,15 @@ class Pages:
         return _json({"text": f"Took back: {label}.", "version": self.app.store.version})
 
     async def svg(self, request: Request) -> Response:
-        return self._picture("svg", "image/svg+xml", self._drawn().encode())
+        return self._picture("svg")
 
     async def png(self, request: Request) -> Response:
-        return self._picture("png", "image/png", to_png(self._drawn()))
+        return self._picture("png")
 
-    def _drawn(self) -> str:
-        if self.app.draw is None:
-            raise Refused(f"{self.app.title} draws no picture.", status=404)
-        return self.app.draw(self.app.state)
-
-    def _picture(self, ending: str, kind: str, content: bytes) -> Response:
-        title = self.app.documents(self.app.state) if self.app.documents else self.app.title
-        name = file_name(title, ending)
-        headers = {"content-disposition": f'attachment; filename="{name}"'}
-        return Response(content, media_type=kind, headers=headers)
+    def _picture(self, ending: Literal["svg", "png"]) -> Response:
+        made = picture_of(self.app, ending)
+        headers = {"content-disposition": f'attachment; filename="{made.name}"'}
+        return Response(made.content, media_type=made.type, headers=headers)
 
     async def documents(self, request: Request) -> Response:
         return _json({"documents": self.app.saved(), "open": self.app.store.id})

@@ -10,8 +10,8 @@ import msgspec
 from textor.apps.chart.numbers import BIGGEST, parse_number, parse_series
 from textor.apps.chart.svg import draw
 from textor.apps.chart.table import Table, joined, parse_table
-from textor.apps.files import save_picture
-from textor.apps.sdk import App, Picture, Refused, Result, State
+from textor.apps.pictures import picture_actions
+from textor.apps.sdk import App, Refused, Result, State
 
 MOST_LABELS, MOST_SERIES = 1000, 20
 Kind = Literal["column", "line", "bar", "pie"]
@@ -188,26 +188,7 @@ def read() -> Result:
 # -- pictures ----------------------------------------------------------------------------------
 
 
-@app.action(
-    "save column chart as []",
-    route="save",
-    effects=["write"],
-    returns="image",
-    repeat="idempotent",
-    examples=["save the chart picture as []", "export the chart to []"],
-)
-def save(name: str) -> Result:
-    """save the chart as a picture, PNG or SVG by the ending of the name"""
-    return save_picture(draw(app.state), name)
-
-
-@app.action("show column chart", method="GET", route="picture")
-def picture() -> Picture:
-    """the chart as a picture"""
-    from textor.apps.files import file_name, to_png
-
-    return Picture(to_png(draw(app.state)), "image/png", file_name(app.state.title or "chart", "png"))
-
+picture_actions(app, ["save the chart picture as []", "export the chart to []"])
 
 app.example(
     "create a chart that shows the number of days in each month of the year",

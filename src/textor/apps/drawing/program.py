@@ -9,8 +9,8 @@ import msgspec
 
 from textor.apps.drawing.forms import parse_form
 from textor.apps.drawing.shapes import NAMES, AnyShape, Circle, Line, Rectangle, Shape, Text, colour, draw
-from textor.apps.files import file_name, save_picture, to_png
-from textor.apps.sdk import App, Picture, Refused, Result, State
+from textor.apps.pictures import picture_actions
+from textor.apps.sdk import App, Refused, Result, State
 
 WIDTH, HEIGHT = 800, 600
 MOST = 5000  #: shapes of a drawing
@@ -282,24 +282,7 @@ def paint(id: str, stroke: str = "", fill: str = "", thickness: float = 0, text:
 # -- pictures ----------------------------------------------------------------------------------
 
 
-@app.action(
-    "save drawing as []",
-    route="save",
-    effects=["write"],
-    returns="image",
-    repeat="idempotent",
-    examples=["export the drawing to []"],
-)
-def save(name: str) -> Result:
-    """save the drawing as a picture, PNG or SVG by the ending of the name"""
-    return save_picture(picture_of(app.state), name)
-
-
-@app.action("show drawing", method="GET", route="picture")
-def picture() -> Picture:
-    """the drawing as a picture"""
-    return Picture(to_png(picture_of(app.state)), "image/png", file_name(app.state.title or "drawing", "png"))
-
+picture_actions(app, ["export the drawing to []"])
 
 app.example(
     "draw a vertical line with the letter a to the left of it",

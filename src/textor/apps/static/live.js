@@ -216,6 +216,7 @@ async function renderDocuments() {
       const button = document.createElement("button");
       button.textContent = saved.title || "Untitled";
       button.className = "quiet";
+      button.title = new Date(saved.changed * 1000).toLocaleString(); // tells untitled ones apart
       if (saved.id === answer.open) button.setAttribute("aria-current", "true");
       button.addEventListener("click", async () => { await flush(); await send("/app/open", { id: saved.id }); });
       const item = document.createElement("li");

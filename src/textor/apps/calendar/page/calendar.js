@@ -86,7 +86,7 @@ async function draw(state) {
   const today = dayOf(new Date());
   const names = { weekday: "short" };
   heads.replaceChildren(make("div"));
-  whole.replaceChildren(make("div", "", "whole day"));
+  whole.replaceChildren(make("div", "", "all day"));
   const scale = make("div");
   for (let hour = 1; hour < 24; hour++) {
     const mark = make("span", "", `${pad(hour)}:00`);
