@@ -87,6 +87,7 @@ def test_the_gate_is_answered_inline_after_an_edit(textor: Program, scripted: Sc
         screen.type("e\r")
         screen.until("arguments>")
         screen.type("\x15" + '{"path": "b.txt", "text": "edited"}\r')
+        screen.until('▸ files.write(path="b.txt", text="edited")')  # what runs, not what was proposed
         screen.until("It is there.")
         screen.type("/quit\r")
         assert screen.ended() == 0
@@ -104,3 +105,13 @@ def test_a_session_is_resumed_with_its_history(textor: Program, scripted: Script
             assert screen.ended() == 0
         asked = [m["content"].split("\n")[0] for m in server.requests[1].messages]
         assert asked[-3:] == ["one", "First.", "two"]
+
+
+def test_a_terminal_without_the_characters_shows_their_numbers(textor: Program, scripted: Scripted) -> None:
+    textor.env |= {"PYTHONIOENCODING": "ascii", "TERM": "dumb"}
+    with scripted(["caf\u00e9 \u4e2d"]), chat(textor) as screen:
+        screen.until(">")
+        screen.type("hi\r")
+        screen.until("caf\\xe9 \\u4e2d")
+        screen.type("/quit\r")
+        assert screen.ended() == 0

@@ -175,3 +175,18 @@ def test_serve_tells_its_address_and_ends_with_ctrl_c(textor: Program) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "") and len(told["token"]) > 20
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("rnu", "hi"), "Did you mean run?"),
+        (("run", "--yse", "hi"), "textor run: error: unrecognized arguments: --yse. Did you mean --yes?"),
+        (("sessions", "shwo", "x"), "Did you mean show?"),
+        ((), "do one task"),
+    ],
+)
+def test_a_misspelt_word_is_told_with_the_nearest(textor: Program, args: tuple[str, ...], told: str) -> None:
+    done = textor(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr

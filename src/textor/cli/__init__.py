@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 a limit was reached, 130 interrupte
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from textor.cli.faults import log_to_file, told
 
     log_to_file()
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a character shows its number instead
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code: int = args.command(args)
         sys.stdout.flush()

@@ -4,14 +4,39 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from textor import __version__
+from textor.cli import WRONG_USE
 
 EPILOG = """\
 Without a configuration the small model in the box does what it can. `textor config init` writes a
 configuration file in which a bigger model can be named. Each command has its own --help.
 """
+
+
+class Parser(argparse.ArgumentParser):
+    """One that names the nearest word for one that it does not know, in the usage where it was met."""
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # as argparse has it
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        from textor.near import did_you_mean, nearest
+
+        known, word = list(self._option_string_actions), ""
+        if message.startswith("unrecognized arguments: "):
+            word = message.split()[2].partition("=")[0]
+        elif found := re.search(r"invalid choice: '(.+?)' \(choose from (.*)\)", message, re.S):
+            word, known = found[1], [name.strip("' ") for name in found[2].split(",")]
+        near = did_you_mean(nearest(word, known, 1)) if word else ""
+        super().error(f"{message}. {near}" if near else message)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -35,7 +60,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     from textor.cli import parse as parse_command
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="textor",
         description="A text computer: agents that work for you in a folder, with any language model.",
         epilog=EPILOG,
@@ -46,6 +71,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     first = (run, chat, plan, serve, sessions, iterations, models, agents, modules, apps, rules, config, own)
     for module in (*first, parse_command, match, doctor):
         module.add(commands)
+    if not argv:
+        parser.print_help(sys.stderr)
+        raise SystemExit(WRONG_USE)
     return parser.parse_args(match.arranged(argv))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import msgspec
+
 from textor import events as e
 from textor.actions import Action, Outcome
 
@@ -13,6 +15,11 @@ Line = tuple[str, str]  #: text, style
 HINT = (
     "The small model in the box is at work. It is free and private, and it makes mistakes; for real"
     " work connect a bigger one: set OPENAI_API_KEY and TEXTOR_MODEL=oai:gpt-4o, or see `textor config init`."
+)
+
+CUT_SHORT = (
+    "The reply ended because it reached the longest that the model writes, and may be cut short:"
+    " ask it to go on, or set max_tokens for its provider."
 )
 
 
@@ -89,6 +96,10 @@ class Story:
                 yield from self._generated(body)
             case e.ReplyReviewed(verdict="edit", actions=actions):
                 self.actions |= {action.id: action for action in actions}
+            case e.ActionAnswered(action=id, arguments=arguments) if (
+                arguments is not None and id in self.actions
+            ):
+                self.actions[id] = msgspec.structs.replace(self.actions[id], arguments=arguments)
             case e.ActionStarted(agent=agent, action=id):
                 yield from self._call(agent, id)
             case e.ActionFinished(agent=agent, action=id, outcome=outcome):
@@ -106,6 +117,8 @@ class Story:
                 pass
 
     def _generated(self, body: e.GenerationFinished) -> Iterator[Line]:
+        if body.finish == "length" and not body.actions:
+            yield f"{self._of(body.agent)}{CUT_SHORT}", "warn"
         for action in body.actions:
             self.actions[action.id] = action
         # A small model's plan is shown as a whole before anything of it runs.

@@ -306,7 +306,8 @@ const reducers = {
     const reasoning = textOf(data.message, "reasoning");
     const faults = data.faults ?? [];
     const cut = data.finish === "cut";
-    chat.change(item.key, { open: false, text: agent.said, reasoning, faults, cut, drafting: "", status: "" });
+    const full = data.finish === "length" && !(data.actions ?? []).length;
+    chat.change(item.key, { open: false, text: agent.said, reasoning, faults, cut, full, drafting: "", status: "" });
     chat.spend(data.usage);
     for (const action of data.actions ?? []) {
       chat.put(`action:${action.id}`, "action", { ...actionItem(action), agent: data.agent });
