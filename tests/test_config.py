@@ -63,6 +63,8 @@ def test_a_table_in_a_table_has_its_variables_and_its_password_is_no_ones(tmp_pa
     config = written(tmp_path, text, {"TEXTOR_APPS_EMAIL_PORT": "2525", "TEXTOR_MODULES_GIT": '["g"]'})
     assert (config.apps.email.host, config.apps.email.port) == ("mail", 2525)
     assert config.modules.git == ("g",)
+    told = written(tmp_path, "[apps]\nfacts = { Home = 'Oslo' }\n")
+    assert told.apps.facts == {"Home": "Oslo"} and 'Home = "Oslo"' in told.show()
     assert "s3cret" not in config.show() and 'password = "********"' in config.show()
     assert "[apps" not in written(tmp_path, "").show()
     config.path.write_text(text)

@@ -217,6 +217,7 @@ class Machine:
             compile,
             lambda name, definition, model: new_agent(self.services, name, definition, model),
             lambda model: model_for(self.config, Definition("plan"), model),
+            self.config.apps.facts,
         )
 
     async def close(self) -> None:

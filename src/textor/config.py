@@ -383,11 +383,16 @@ def _masked(config: Config) -> dict[str, Any]:
         "containers": msgspec.to_builtins(config.containers),
         "modules": msgspec.to_builtins(config.modules),
         "self": msgspec.to_builtins(config.own),
-        "apps": {"email": _given(config.apps.email)} if config.apps != AppSettings() else {},
+        "apps": _apps_given(config.apps),
         "providers": {name: _given(p) for name, p in config.providers.items()},
     }
     masked: dict[str, Any] = mask(tree)
     return masked
+
+
+def _apps_given(apps: AppSettings) -> dict[str, Any]:
+    given: dict[str, Any] = {"facts": dict(apps.facts)} if apps.facts else {}
+    return given | ({"email": _given(apps.email)} if apps.email != EmailSettings() else {})
 
 
 def _given(settings: ProviderSettings | ModelSettings | EmailSettings) -> dict[str, Any]:

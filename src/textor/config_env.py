@@ -16,6 +16,7 @@ import msgspec
 from textor import explain
 from textor.errors import ConfigError
 from textor.settings import (
+    AppSettings,
     ContainerSettings,
     EmailSettings,
     ModuleSettings,
@@ -77,6 +78,7 @@ def _sections() -> dict[str, type[msgspec.Struct]]:
         "modules": ModuleSettings,
         "self": SelfSettings,
         "apps.email": EmailSettings,
+        "apps": AppSettings,
     }
 
 

@@ -95,8 +95,10 @@ class EmailSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AppSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person sets for the apps in the box."""
+    """What a person sets for plans and for the apps in the box. `facts` stand before each request of
+    a plan, beside the name of the account and the time; an empty text leaves one of these out."""
 
+    facts: dict[str, str] = {}
     email: EmailSettings = EmailSettings()
 
 

@@ -71,7 +71,7 @@ def test_a_request_becomes_a_list_that_runs_in_order(tmp_path: Path) -> None:
             assert plan["status"] == "ready"
             assert await plans.run(id) == []  # all was run
 
-            model = made.services.model("scripted:model")
+            model = made._models("scripted:model")
             assert isinstance(model, ScriptedModel)
             assert len(model.asked) == 1  # the lines themselves cost nothing
             system, user = model.contexts[0].messages[0].text, model.contexts[0].messages[-1].text
@@ -80,6 +80,22 @@ def test_a_request_becomes_a_list_that_runs_in_order(tmp_path: Path) -> None:
             assert "Current Date = " in user
             assert user.endswith("\n\nnote milk and bread")
             assert without_facts(user) == "note milk and bread"
+
+    asyncio.run(test())
+
+
+def test_facts_of_the_person_stand_before_the_request_each_on_one_line(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with machine(["read note"], tmp=tmp_path, forms=note_app(tmp_path)) as made:
+            more = {"User's Name": "Anna\nBerg", "Current Date": "", "Home = x": "Oslo"}
+            made.config.apps.facts.update(more)
+            id = await begun(made, "a = b\n\nwhat is in it?", tmp_path)
+            (created,) = [
+                each async for each in made.journal.read(id) if isinstance(each.body, e.MessagePosted)
+            ]
+            told = "User's Name = Anna Berg\nHome x = Oslo\n\na = b\n\nwhat is in it?"
+            assert created.body.text == told
+            assert (await plan_json(made.broker.plans, id))["request"] == "a = b\n\nwhat is in it?"
 
     asyncio.run(test())
 
@@ -99,7 +115,7 @@ def test_examples_stand_as_earlier_turns(tmp_path: Path) -> None:
                 }
                 await made.broker.apps.store.write(lambda told=told: book.teach(read_example(told)))
             await begun(made, "what is in it?", tmp_path)
-            model = made.services.model("scripted:model")
+            model = made._models("scripted:model")
             assert isinstance(model, ScriptedModel)
             messages = model.contexts[0].messages
             assert [(m.role, m.text) for m in messages[1:3]] == [
@@ -293,7 +309,7 @@ def test_unattended_the_unclear_lines_go_back_to_the_model_once(tmp_path: Path) 
             await plans.clear_up(id)
             plan = await run_all(plans, id)
             assert runs(plan) == ["done", "done"]
-            model = made.services.model("scripted:model")
+            model = made._models("scripted:model")
             assert isinstance(model, ScriptedModel)
             told = model.contexts[1].messages[-1].text
             assert "* write down [milk] somewhere for me please" in told
@@ -334,7 +350,9 @@ def test_after_a_restart_what_ran_is_known_and_the_rest_waits(tmp_path: Path) ->
             await asked(broker.plans, id, publish)
             await broker.plans.close()  # the queue's process ends
 
-            again = Plans(made.services, broker.apps.book, broker.compiler, broker.plans._make, lambda m: m)
+            again = Plans(
+                made.services, broker.apps.book, broker.compiler, broker.plans._make, lambda m: m, {}
+            )
             assert runs(await plan_json(again, id)) == ["done", "done", "asked", ""]
             await again.answer(id, publish, True)
             await again._ended(id, f"{publish}-1")

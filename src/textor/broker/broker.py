@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from textor.broker.book import Conflict
@@ -17,7 +17,7 @@ from textor.kernel.services import Services
 
 
 class Broker:
-    """`make` and `model` as for `Plans`; `compiler` is shared with the kernel."""
+    """`make`, `model` and `facts` as for `Plans`; `compiler` is shared with the kernel."""
 
     def __init__(
         self,
@@ -26,11 +26,12 @@ class Broker:
         compiler: Compiler,
         make: Make,
         model: Callable[[str], str],
+        facts: Mapping[str, str],
     ) -> None:
         self.apps = apps
         self.compiler = compiler
         self.waiting = Waiting()
-        self.plans = Plans(services, apps.book, compiler, make, model)
+        self.plans = Plans(services, apps.book, compiler, make, model, facts)
 
     @property
     def embedder(self) -> Embedder | None:

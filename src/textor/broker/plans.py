@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,19 @@ class Queue:
 
 class Plans:
     """All plans of a machine. `make` gives the event that makes an agent (name, type, model), `model`
-    the id of a planner's model ("" = the configured one), `load` brings the book up to date."""
+    the id of a planner's model ("" = the configured one); `facts` are what the person would have each
+    request told with."""
 
     def __init__(
-        self, services: Services, book: Book, compiler: Compiler, make: Make, model: Callable[[str], str]
+        self,
+        services: Services,
+        book: Book,
+        compiler: Compiler,
+        make: Make,
+        model: Callable[[str], str],
+        facts: Mapping[str, str],
     ) -> None:
+        self._facts = facts
         self._services = services
         self._book = book
         self._compiler = compiler
@@ -132,7 +140,9 @@ class Plans:
             main,
             e.Stored(AREA, SETTINGS, msgspec.to_builtins(settings)),
             # A small model that may only copy words would copy these.
-            e.MessagePosted(MAIN, request if small else with_facts(request, self._services.clock())),
+            e.MessagePosted(
+                MAIN, request if small else with_facts(request, self._services.clock(), self._facts)
+            ),
         ]
         await self._services.journal.create(id, [self._services.event(body) for body in bodies])
         return id

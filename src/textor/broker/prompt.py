@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from textor.broker.book import START, TELL, App, Book
@@ -89,11 +89,18 @@ def shown_examples(book: Book, apps: Sequence[App], request: str, profile: str) 
     return tuple(found)
 
 
-def with_facts(request: str, now: float) -> str:
-    """The request below what is known of person and time."""
-    facts = {"User's Name": person(), "Current Date": moment(now)}
-    told = "\n".join(f"{key} = {value}" for key, value in facts.items() if value)
+def with_facts(request: str, now: float, more: Mapping[str, str]) -> str:
+    """The request below what is known of person and time; `more` is what the person configured."""
+    facts = {"User's Name": person(), "Current Date": moment(now)} | {
+        _flat(k): _flat(v) for k, v in more.items()
+    }
+    told = "\n".join(f"{key} = {value}" for key, value in facts.items() if key and value)
     return f"{told}\n\n{request}" if told else request
+
+
+def _flat(text: str) -> str:
+    """On one line, and without what parts a key from its value."""
+    return " ".join(text.replace("=", " ").split())
 
 
 def without_facts(text: str) -> str:
