@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernel_parts import begin, bodies, ended, machine, until
+from msgspec.structs import replace
 
 from textor import events as e
 from textor.errors import JournalError
-from textor.events import Event, Limits
+from textor.events import Definition, Event, Limits
 from textor.journal.memory import MemoryJournal
+from textor.kernel import summary
+from textor.kernel.state import AgentState
+from textor.messages import Message, ToolCall, ToolResult, said
 from textor.testing import ScriptedModel
 
 
@@ -150,3 +154,13 @@ def test_a_full_disk_stops_the_session_with_that_reason_and_nothing_is_torn(tmp_
             assert len(bodies(events, e.MessagesDelivered)) == 1
 
     asyncio.run(run())
+
+
+def test_the_older_half_is_cut_behind_a_long_call_and_its_result() -> None:
+    """Half is reached within the pair: it goes as a whole, else nothing shorter could stand for it."""
+    call = Message("assistant", (ToolCall("1", "print", "x" * 1000),))
+    result = Message("tool", (ToolResult("1", "print", "x" * 1000),))
+    dialogue = (said("user", "a"), call, result, said("assistant", "b"), said("user", "c"))
+    agent = AgentState("main", Definition("t"), "m", dialogue=dialogue)
+    assert summary.oldest(agent) == 3
+    assert summary.oldest(replace(agent, dialogue=dialogue[:3])) == 1

@@ -31,8 +31,8 @@ def oldest(agent: AgentState) -> int:
         size += message_size(message)
         if agent.dialogue[n + 1].role != "tool":
             count = n + 1
-        if size >= half and count:
-            break
+            if size >= half:
+                break
     return count
 
 
