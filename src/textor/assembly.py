@@ -338,7 +338,7 @@ async def make_services(
     watching = () if monitor in providers else (monitor,)
     select = select_provider(services, lambda: named_models(config))
     past = iterations_provider(journal, layouts)
-    own = self_provider(Versions(config.data))
+    own = self_provider(Versions(config.data), config.own.base)
     made = own_modules / "made" if own_modules is not None else None
     sandbox = next((p.sandbox for p in providers if isinstance(p, ShellProvider)), None)
     making = making_provider(registry, journal, loaded, sandbox, config.modules, made)

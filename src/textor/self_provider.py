@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,8 +19,10 @@ from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.table import Entry, TableProvider, parameters, text_outcome
 from textor.errors import CapabilityError, UseError
+from textor.self_checks import Checks, checked_tests
 from textor.values import Json
-from textor.versions import Versions
+from textor.version_images import build_version
+from textor.versions import Version, Versions
 
 #: Lines of a file, and hits of a search, that are shown at once.
 MOST_LINES = 400
@@ -49,19 +49,26 @@ SEARCH = Capability(
 PROPOSE = Capability(
     "self.propose",
     "Apply a patch (unified diff, paths such as a/src/textor/x.py) to a branch of Textor's repository, check "
-    "that it compiles and lints, and commit it. Nothing that runs is changed.",
+    "in a sandbox that it compiles, lints and passes tests, and commit it. Nothing that runs is changed.",
     parameters(
         ["branch", "patch", "message"],
         branch=_BRANCH_OF,
         patch={"type": "string", "description": "the unified diff"},
         message={"type": "string", "description": "what it does, in a sentence"},
+        tests={
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": "tests to run, such as tests/kernel/test_turn.py; without any, some quick ones",
+        },
     ),
     effects=("write", "execute"),
     outside=True,
 )
 BUILD = Capability(
     "self.build",
-    "Tag the head of a branch of Textor's repository and build that version.",
+    "Tag the head of a branch of Textor's repository and build that version: an environment and, where a "
+    "container engine answers and a base is configured, an image.",
     parameters(["branch", "tag"], branch=_BRANCH_OF, tag={**_TAG, "description": "a new tag"}),
     effects=("write", "execute"),
     outside=True,
@@ -82,8 +89,9 @@ VERSIONS = Capability(
 )
 
 
-def self_provider(versions: Versions) -> TableProvider:
-    made = _Own(versions)
+def self_provider(versions: Versions, base: str = "") -> TableProvider:
+    """`base` is what images of versions are made over; "" for none."""
+    made = _Own(versions, base)
     return TableProvider(
         "self",
         [
@@ -98,8 +106,10 @@ def self_provider(versions: Versions) -> TableProvider:
 
 
 class _Own:
-    def __init__(self, versions: Versions) -> None:
+    def __init__(self, versions: Versions, base: str) -> None:
         self._versions = versions
+        self._base = base
+        self._checks = Checks(versions, base)
         self._source = Path(textor.__file__).resolve().parent
         self._lock = asyncio.Lock()  # one change of the repository at a time
 
@@ -146,39 +156,35 @@ class _Own:
     # -- changing --------------------------------------------------------------------------
 
     async def propose(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
-        branch = _branch(arguments["branch"])
+        branch, tests = _branch(arguments["branch"]), checked_tests(arguments["tests"])
         async with self._lock:
-            text = await asyncio.to_thread(self._propose, branch, arguments["patch"], arguments["message"])
-        return Outcome("done", text)
+            place = await asyncio.to_thread(self._applied, branch, arguments["patch"])
+            try:
+                report = await self._checks.check(place, tests)
+                if report.fault:
+                    raise CapabilityError(f"It was not taken: {report.fault}", "The branch is as it was.")
+            except BaseException:
+                _run(["git", "-C", str(place), "reset", "--hard", "--quiet"])
+                raise
+            text = await asyncio.to_thread(self._committed, branch, place, arguments["message"])
+        return text_outcome(f"{text}\n{report.text}", scope)
 
-    def _propose(self, branch: str, patch: str, message: str) -> str:
+    def _applied(self, branch: str, patch: str) -> Path:
+        """The worktree of a branch with a patch in its index."""
         place = self._worktree(branch)
-        git = ["git", "-C", str(place)]
-        told = _run([*git, "apply", "--index", "-"], patch if patch.endswith("\n") else f"{patch}\n")
+        apply = ["git", "-C", str(place), "apply", "--index", "-"]
+        told = _run(apply, patch if patch.endswith("\n") else f"{patch}\n")
         if told.returncode:
             raise CapabilityError(f"The patch does not fit the branch {branch}: {_end(told)}")
-        if faults := self._faults(place):
-            _run([*git, "reset", "--hard", "--quiet"])
-            raise CapabilityError(f"It was not taken: {faults}", "The branch is as it was.")
+        return place
+
+    def _committed(self, branch: str, place: Path, message: str) -> str:
         who = ["-c", "user.name=Textor agent", "-c", "user.email=agent@textor.invalid"]
         told = _run(["git", *who, "-C", str(place), "commit", "--quiet", "--no-verify", "-m", message])
         if told.returncode:
             raise CapabilityError(f"It could not be committed: {_end(told)}")
-        stat = _run([*git, "show", "--stat", "--format=%h %s", "HEAD"]).stdout.strip()
+        stat = _run(["git", "-C", str(place), "show", "--stat", "--format=%h %s", "HEAD"]).stdout.strip()
         return f"On the branch {self._name(branch)}:\n{stat}"
-
-    def _faults(self, place: Path) -> str:
-        """What speaks against a changed source: it is compiled and linted, never run."""
-        checks = [[sys.executable, "-m", "compileall", "-q", "-f", str(place / "src" / "textor")]]
-        if importlib.util.find_spec("ruff") is not None:
-            checks.append(
-                [sys.executable, "-m", "ruff", "check", "--quiet", "--no-cache", str(place / "src")]
-            )
-        for check in checks:
-            told = _run(check)
-            if told.returncode:
-                return f"{check[2]} says: {(told.stdout + told.stderr).strip()[-1500:]}"
-        return ""
 
     def _worktree(self, branch: str) -> Path:
         """The folder of a branch, made from the head of the repository when it is new."""
@@ -204,10 +210,14 @@ class _Own:
     async def build(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         branch, tag = _branch(arguments["branch"]), str(arguments["tag"])
         async with self._lock:
-            version = await asyncio.to_thread(self._build, self._name(branch), tag)
-        return Outcome("done", f"{tag} is built from {version}; self.update asks for it.")
+            await asyncio.to_thread(self._tag, self._name(branch), tag)
+            try:
+                _, told = await build_version(self._versions, tag, self._base)
+            except UseError as error:
+                raise CapabilityError(str(error)) from None
+        return Outcome("done", f"{told} self.update asks for it.")
 
-    def _build(self, branch: str, tag: str) -> str:
+    def _tag(self, branch: str, tag: str) -> None:
         if not _BRANCH.match(tag):
             raise CapabilityError(
                 f"{tag!r:.80} cannot be a tag.", "Use letters, digits, and . _ - (at most 60)."
@@ -216,10 +226,6 @@ class _Own:
         told = _run([*repository, "tag", tag, f"refs/heads/{branch}"])
         if told.returncode:
             raise CapabilityError(f"{tag} cannot be made: {_end(told)}")
-        try:
-            return self._versions.build(tag).commit[:10]
-        except UseError as error:
-            raise CapabilityError(str(error)) from None
 
     async def update(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         if "TEXTOR_SUPERVISED" not in os.environ:
@@ -239,11 +245,16 @@ class _Own:
     async def list(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         ledger = self._versions.read()
         lines = [f"in use: {ledger.current or 'the installed version'}"]
-        lines += [f"{v.tag}: {v.state}{f' ({v.why})' if v.why else ''}" for v in ledger.versions.values()]
+        lines += [_line(version) for version in ledger.versions.values()]
         with contextlib.suppress(UseError):
             others = [tag for tag in self._versions.tags() if tag not in ledger.versions]
             lines += [f"not built: {', '.join(others[:20])}"] if others else []
         return text_outcome("\n".join([*lines, *ledger.log[-5:]]), scope)
+
+
+def _line(version: Version) -> str:
+    parts = [version.state, f"tried {version.tried}" if version.tried else "", version.why]
+    return f"{version.tag}: {'; '.join(part for part in parts if part)}"
 
 
 def _branch(name: Json) -> str:

@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,20 +23,27 @@ import msgspec
 import textor
 from textor.errors import UseError
 from textor.journal.lock import FileLock
+from textor.values import sha256_of
 
 State = Literal["built", "passed", "failed"]
+#: A package by its name, with extras, versions and a condition. Nothing that names a place to get it
+#: from, since getting it from there could run what lies there.
+_NEED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^@;/]*)?(;[^@]*)?$")
 _TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")
 #: The version that was installed, whatever it is.
 INSTALLED = ""
 
 
 class Version(msgspec.Struct, frozen=True):
-    """A version that was built. `why` says why its trial or its use failed."""
+    """A version that was built. `why` says why its trial or its use failed, `image` is the image of
+    it ("": there is none), `tried` says where its trial ran."""
 
     tag: str
     commit: str
     state: State = "built"
     why: str = ""
+    image: str = ""
+    tried: str = ""
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -131,17 +138,18 @@ class Versions:
         """The interpreter that runs a version."""
         if tag == INSTALLED:
             return Path(sys.executable)
-        return self._home(self.read().versions[tag].commit) / "venv" / "bin" / "python"
+        return self.home(self.read().versions[tag].commit) / "venv" / "bin" / "python"
 
     def build(self, tag: str) -> Version:
         """Build a tag, unless it is: its source, and an environment that runs it.
 
         Where it needs the packages that this version needs, it borrows ours; else they are
-        installed. Raises `UseError` with the end of what the installer said.
+        installed, as wheels. Nothing of it is run. Raises `UseError` with the end of what the
+        installer said.
         """
         commit = self.commit(tag)
         known = self.read().versions.get(tag)
-        home = self._home(commit)
+        home = self.home(commit)
         if known is not None and known.commit == commit and (home / "done").exists():
             return known
         shutil.rmtree(home, ignore_errors=True)
@@ -157,20 +165,34 @@ class Versions:
         self.note(version)
         return version
 
-    def _home(self, commit: str) -> Path:
+    def home(self, commit: str) -> Path:
+        """Where a build lies: `source` and `venv`."""
         return self.folder / "builds" / commit[:16]
 
     def _environment(self, place: Path, source: Path) -> None:
-        same = needs(source) == needs(self._ours())
-        made = [sys.executable, "-m", "venv", "--clear", *(["--without-pip"] if same else []), str(place)]
+        wanted = needs(source)
+        try:
+            same = wanted == needs(self._ours())
+        except UseError:  # this program was installed without its source
+            same = False
+        made = [
+            sys.executable,
+            "-P",
+            "-m",
+            "venv",
+            "--clear",
+            *(["--without-pip"] if same else []),
+            str(place),
+        ]
         _run(made, "The environment cannot be made")
         packages = Path(_packages_of(place))
+        paths = [str(source / "src")]
         if same:
-            paths = [str(source / "src"), *site.getsitepackages(), sysconfig.get_paths()["purelib"]]
-            (packages / "textor-source.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
+            paths += [*site.getsitepackages(), sysconfig.get_paths()["purelib"]]
         else:
-            install = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", str(source)]
-            _run(install, "Its packages cannot be installed")
+            install = [str(place / "bin" / "python"), "-P", "-m", "pip", "install", "--quiet"]
+            _run([*install, "--only-binary", ":all:", *wanted], "Its packages cannot be installed")
+        (packages / "textor-source.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
 
     def _ours(self) -> Path:
         """The source of the version that runs this, for what it needs."""
@@ -205,13 +227,40 @@ def repository() -> Path | None:
     return place if (place / ".git").exists() else None
 
 
-def needs(source: Path) -> tuple[str, ...] | None:
-    """The packages that a source tree asks for; None where it does not say."""
+def needs(source: Path, extra: str = "") -> tuple[str, ...]:
+    """The packages that a source tree asks for, or those of one of its extras; sorted.
+
+    Raises `UseError` when it does not say, or asks for what is no package of an index by its name.
+    """
     try:
-        project = tomllib.loads((source / "pyproject.toml").read_text("utf-8"))
-        return tuple(sorted(project["project"]["dependencies"]))
-    except (OSError, tomllib.TOMLDecodeError, KeyError):
-        return None
+        project = tomllib.loads((source / "pyproject.toml").read_text("utf-8"))["project"]
+        told = project["optional-dependencies"][extra] if extra else project["dependencies"]
+        wanted = tuple(sorted(str(need) for need in told))
+    except (OSError, ValueError, KeyError, TypeError):
+        what = f"the extra {extra}" if extra else "it"
+        raise UseError(f"pyproject.toml does not say which packages {what} needs.") from None
+    for need in wanted:
+        if not _NEED.match(need):
+            raise UseError(f"It needs {need!r:.100}, which is no package of an index by its name.")
+    return wanted
+
+
+def wheels(wanted: Sequence[str], folder: Path) -> Path:
+    """Wheels of packages for the Python that runs here, with that of pip, in a folder of their own
+    below `folder`; fetched once. Raises `UseError` with the end of what pip said."""
+    name = sha256_of("\n".join([*wanted, sys.version]).encode())[:16]
+    place, draft = folder / name, folder / f"{name}.{os.getpid()}"
+    if not place.exists():
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        fetch = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--only-binary", ":all:"]
+        try:
+            _run([*fetch, "--dest", str(draft), "pip", *wanted], "Packages cannot be fetched")
+            with contextlib.suppress(OSError):  # another process was quicker
+                draft.rename(place)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return place
 
 
 def _packages_of(place: Path) -> str:

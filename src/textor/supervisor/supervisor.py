@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -21,7 +22,10 @@ import msgspec
 
 from textor.errors import TextorError, UseError
 from textor.supervisor.handover import Handover
-from textor.versions import INSTALLED, Version, Versions
+from textor.supervisor.rooms import Candidate
+from textor.supervisor.trial import Verdict
+from textor.version_images import build_version
+from textor.versions import INSTALLED, State, Version, Versions
 
 #: Seconds that a version is watched after it took over; in which it must come up; for which it may
 #: be silent; that sessions are given to come to rest; and between two looks.
@@ -34,14 +38,15 @@ TICK = 0.5
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[object]]
 Health = Callable[[], Awaitable[bool]]
-Try = Callable[[Path, Path], Awaitable[list[str]]]
+Judge = Callable[[Candidate, Path], Awaitable[Verdict]]
 
 
 class Supervisor:
     """Runs `textor ARGV` in the version that the ledger names, and changes it when asked.
 
-    `health` says whether the running version answers; `try_` runs the trial of an interpreter on a
-    copy of the state. `clock` and `sleep` are those of the looks and of probation.
+    `health` says whether the running version answers; `base` is what images of versions are made
+    over; `judge` tries a version in a folder with a copy of the state. `clock` and `sleep` are those
+    of the looks and of probation.
     """
 
     def __init__(
@@ -50,9 +55,10 @@ class Supervisor:
         argv: Sequence[str],
         health: Health,
         *,
+        base: str = "",
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
-        try_: Try | None = None,
+        judge: Judge | None = None,
         handover: Handover | None = None,
     ) -> None:
         self.versions = versions
@@ -60,7 +66,8 @@ class Supervisor:
         self._health = health
         self._clock = clock
         self._sleep = sleep
-        self._try = try_ or tried
+        self._base = base
+        self._judge = judge or judged
         self._handover = handover or Handover(versions.data)
         self._process: asyncio.subprocess.Process | None = None
         self.running = INSTALLED
@@ -114,18 +121,13 @@ class Supervisor:
     async def _passes(self, tag: str) -> bool:
         """Build a tag and try it on a copy of the state, beside the running version."""
         try:
-            version = await asyncio.to_thread(self.versions.build, tag)
+            version = await try_version(self.versions, tag, self._base, self._judge)
         except UseError as error:
             self.versions.say(f"{tag} cannot be built: {error}")
             return False
-        copy = self.versions.folder / "trial-state"
-        await asyncio.to_thread(self.versions.copy_state, copy)
-        faults = await self._try(self.versions.python(tag), copy)
-        state = "failed" if faults else "passed"
-        self.versions.note(msgspec.structs.replace(version, state=state, why=" ".join(faults)))
-        if faults:
-            self.versions.say(f"{tag} failed its trial: {faults[0]}")
-        return not faults
+        told = f"failed its trial: {version.why}" if version.state == "failed" else "passed its trial"
+        self.versions.say(f"{tag} {told} (tried {version.tried}).")
+        return version.state == "passed"
 
     async def _watch(self) -> str:
         """Watch a version that took over; why it must go, "" when it may stay. Its sessions go on
@@ -172,7 +174,7 @@ class Supervisor:
         if tag != INSTALLED:
             env["TEXTOR_VERSION"] = tag
         self._process = await asyncio.create_subprocess_exec(
-            str(python), "-m", "textor", *self._argv, env=env, stdin=asyncio.subprocess.DEVNULL
+            str(python), "-P", "-m", "textor", *self._argv, env=env, stdin=asyncio.subprocess.DEVNULL
         )
         self.running = tag
 
@@ -191,35 +193,39 @@ class Supervisor:
         await process.wait()
 
 
-async def tried(python: Path, state: Path) -> list[str]:
+async def judged(candidate: Candidate, place: Path) -> Verdict:
     """The trial in a process of its own, with this program's code."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "textor.supervisor.trial", str(python), "--state", str(state),
+        sys.executable, "-P", "-m", "textor.supervisor.trial", str(candidate.python),
+        "--home", str(candidate.home), "--image", candidate.image, "--place", str(place),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
         out, _ = await process.communicate()
         told = json.loads(out)
-        return [str(fault) for fault in told["faults"]]
+        return Verdict([str(fault) for fault in told["faults"]], str(told["where"]))
     except (ValueError, KeyError, TypeError):
-        return ["the trial itself did not come to an end"]
+        return Verdict(["the trial itself did not come to an end"], "in no way")
     finally:
         if process.returncode is None:
-            process.kill()
+            process.terminate()
+            await process.wait()
 
 
-async def try_version(versions: Versions, tag: str) -> Version:
+async def try_version(versions: Versions, tag: str, base: str, judge: Judge = judged) -> Version:
     """Build a tag and try it beside whatever runs; the result is kept in the ledger."""
-    version = await asyncio.to_thread(versions.build, tag)
-    copy = versions.folder / f"trial-state-{os.getpid()}"
+    version, _ = await build_version(versions, tag, base)
+    place = versions.folder / f"trial-{os.getpid()}"
+    await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)  # of one that was cut off
     try:
-        await asyncio.to_thread(versions.copy_state, copy)
-        faults = await tried(versions.python(tag), copy)
+        await asyncio.to_thread(versions.copy_state, place / "state")
+        home = versions.home(version.commit)
+        verdict = await judge(Candidate(versions.python(tag), home, version.image), place)
     finally:
-        import shutil
-
-        shutil.rmtree(copy, ignore_errors=True)
-    version = msgspec.structs.replace(version, state="failed" if faults else "passed", why=" ".join(faults))
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+    state: State = "failed" if verdict.faults else "passed"
+    why = " ".join(verdict.faults)
+    version = msgspec.structs.replace(version, state=state, why=why, tried=verdict.where)
     versions.note(version)
     return version
 

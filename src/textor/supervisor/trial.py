@@ -1,25 +1,30 @@
 """The trial of a version: a nested instance of it, driven from outside through its command line.
 
-    python -m textor.supervisor.trial PYTHON --state COPY
+    python -m textor.supervisor.trial PYTHON --home BUILD --image IMAGE --place FOLDER
 
-What runs here is the supervisor's own code; of the version under trial nothing is imported. It must
-list the sessions of the copied state, do a task over a scripted model so that the files are right,
-deny what its policy denies, tell what it did, and go through old sessions again. Prints one line of
-JSON; exits with 0 when all passed.
+FOLDER holds `state`, a copy of the data folder. What runs here is the supervisor's own code; of the
+version under trial nothing is imported, and it runs shut in (see `rooms`). It must list the sessions
+of the copied state, do a task over a scripted model so that the files are right, deny what its policy
+denies, tell what it did, and go through old sessions again. Prints one line of JSON; exits with 0
+when all passed.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
-import subprocess
+import stat
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from textor.errors import JournalError
+from textor.capabilities.doors import Door
+from textor.capabilities.processes import Ended, Reason
+from textor.errors import CapabilityError, JournalError
+from textor.supervisor.rooms import MOST_WRITTEN, Candidate, Room, find_room
 from textor.testing import Call, Reply, ScriptedServer
 from textor.testing.server import Item, Request
 
@@ -29,132 +34,168 @@ PATIENCE = 60
 SESSIONS = 3
 TEXT = 'A trial: ünïcode, "quotes", <tags> & a line.\nAnd another.'
 
+_STOPPED: dict[Reason, str] = {
+    "full": "did not stop writing output",
+    "memory": "used too much memory",
+    "processes": "started too many processes",
+    "cancelled": f"wrote more than {MOST_WRITTEN >> 20} MB",
+}
+
 
 class TrialFault(Exception):
     """What a version did wrong, in a sentence."""
 
 
-class Trial:
-    """One version (`python` runs it) over one copy of the state."""
+@dataclass(frozen=True)
+class Verdict:
+    """The faults of a version, in sentences, and where it was tried."""
 
-    def __init__(self, python: Path, state: Path, place: Path, patience: float = PATIENCE) -> None:
-        self._python = python
+    faults: list[str]
+    where: str
+
+
+class Trial:
+    """One version in one room, over the copy of the state that lies there."""
+
+    def __init__(self, room: Room, patience: float = PATIENCE) -> None:
+        self._room = room
         self._patience = patience
-        self._folder = place / "work"
-        self._folder.mkdir()
-        self._config = place / "config.toml"
-        self.state = state
+        self._sessions: list[str] = []
+        place = room.place
         self.env = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(place),
-            "TEXTOR_CONFIG": str(self._config),
-            "TEXTOR_DATA": str(state),
-            "XDG_STATE_HOME": str(place / "state"),
+            "HOME": str(place / "home"),
+            "TEXTOR_CONFIG": str(place / "home" / "config.toml"),
+            "TEXTOR_DATA": str(place / "state"),
+            "XDG_STATE_HOME": str(place / "home" / "state"),
         }
 
-    def checks(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        yield "it starts", self.starts
-        yield "it reads the state", self.reads
-        yield "it does a task", self.works
-        yield "its gate denies", self.denies
-        yield "it goes through old sessions again", self.replays
+    async def faults(self) -> list[str]:
+        """What is wrong with the version; what comes after a fault would only fail for the same
+        reason, so it is one at the most."""
+        # before anything of it ran: afterwards a link could lie there that leads out of the copy
+        self._sessions = await _sessions(self._room.place / "state" / "journal.db")
+        for name, check in self._checks():
+            try:
+                await check()
+            except TrialFault as fault:
+                return [f"{name}: {fault}"]
+        return []
 
-    def starts(self) -> None:
-        self._good("--version")
+    def _checks(self) -> Iterator[tuple[str, Callable[[], Awaitable[None]]]]:
+        yield "it starts", self._starts
+        yield "it reads the state", self._reads
+        yield "it does a task", self._works
+        yield "its gate denies", self._denies
+        yield "it goes through old sessions again", self._replays
 
-    def reads(self) -> None:
-        told = self._good("sessions", "list")
-        missing = [id for id in self._sessions() if id not in told]
+    async def _starts(self) -> None:
+        await self._good("--version")
+
+    async def _reads(self) -> None:
+        told = await self._good("sessions", "list")
+        missing = [id for id in self._sessions if id not in told]
         if missing:
             raise TrialFault(f"it does not list the session {missing[0]}")
 
-    def works(self) -> None:
+    async def _works(self) -> None:
         def script(request: Request) -> Item:
             if not _acted(request):
                 return Reply("I write.", calls=(Call("files_write", {"path": "trial.txt", "text": TEXT}),))
             return "It is written."
 
-        told = self._with_model(script, "run", "--json", "--yes", "write the file")
+        told = await self._with_model(script, "run", "--json", "--yes", "write the file")
         if told.get("reply") != "It is written." or told.get("reason") != "replied":
-            raise TrialFault(f"its turn ended with {told}")
-        path = self._folder / "trial.txt"
-        if not path.exists() or path.read_text("utf-8") != TEXT:
+            raise TrialFault(f"its turn ended with {told}"[:500])
+        if _text_of(self._room.work / "trial.txt") != TEXT:
             raise TrialFault("it did not write the file as it was told")
-        shown = self._good("sessions", "show", str(told["session"]))
+        shown = await self._good("sessions", "show", str(told.get("session")))
         if "files.write" not in shown or "It is written." not in shown:
             raise TrialFault("it does not tell what it did")
 
-    def denies(self) -> None:
+    async def _denies(self) -> None:
         def script(request: Request) -> Item:
             if not _acted(request):
                 return Reply(calls=(Call("files_write", {"path": "denied.txt", "text": "x"}),))
             return "So be it."
 
-        self._with_model(script, "run", "--json", "write the file")
-        if (self._folder / "denied.txt").exists():
+        await self._with_model(script, "run", "--json", "write the file")
+        if _lies(self._room.work / "denied.txt"):
             raise TrialFault("it wrote a file that nobody allowed")
 
-    def replays(self) -> None:
-        for id in self._sessions()[:SESSIONS]:
-            done = self._run("sessions", "replay", id)
-            if done.returncode not in (0, 1) or "Traceback" in done.stderr:
+    async def _replays(self) -> None:
+        for id in self._sessions[:SESSIONS]:
+            done = await self._run("sessions", "replay", id)
+            if done.exit_status not in (0, 1) or b"Traceback" in done.errors:
                 raise TrialFault(f"it cannot go through session {id}: {_last(done)}")
 
     # -- how it is driven ------------------------------------------------------------------
 
-    def _with_model(self, script: Callable[[Request], Item], *arguments: str) -> dict[str, object]:
-        with ScriptedServer(script) as server:
-            self._config.write_text(
-                f'[models]\ndefault = "trial:scripted"\n[providers.trial]\nbase_url = "{server.url}"\n'
-                "context_window = 32000\n"
+    async def _with_model(self, script: Callable[[Request], Item], *arguments: str) -> dict[str, object]:
+        with self._room.reaching(server := ScriptedServer(script)) as (address, door):
+            told = await self._good(
+                *arguments,
+                env={
+                    "TEXTOR_MODEL": "trial:scripted",
+                    "TEXTOR_PROVIDERS_TRIAL_BASE_URL": address,
+                    "TEXTOR_PROVIDERS_TRIAL_CONTEXT_WINDOW": "32000",
+                },
+                door=door,
             )
-            self._config.chmod(0o600)
-            told = self._good(*arguments)
+            if not server.requests:
+                raise TrialFault("it did not ask its model")
         try:
             found = json.loads(told)
         except ValueError:
             raise TrialFault(f"it printed no JSON: {told[:200]!r}") from None
         return found if isinstance(found, dict) else {}
 
-    def _good(self, *arguments: str) -> str:
-        done = self._run(*arguments)
-        if done.returncode:
-            raise TrialFault(f"`textor {arguments[0]}` ended with {done.returncode}: {_last(done)}")
-        return done.stdout
+    async def _good(
+        self, *arguments: str, env: dict[str, str] | None = None, door: Door | None = None
+    ) -> str:
+        done = await self._run(*arguments, env=env, door=door)
+        if done.exit_status:
+            raise TrialFault(f"`textor {arguments[0]}` ended with {done.exit_status}: {_last(done)}")
+        return done.output.decode("utf-8", "replace")
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self._python), "-m", "textor", *arguments]
+    async def _run(
+        self, *arguments: str, env: dict[str, str] | None = None, door: Door | None = None
+    ) -> Ended:
         try:
-            return subprocess.run(
-                command,
-                env=self.env,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=self._patience,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise TrialFault(f"`textor {arguments[0]}` did not end within {self._patience:g} s") from None
+            done = await self._room.textor(arguments, {**self.env, **(env or {})}, self._patience, door)
+        except CapabilityError as error:
+            raise TrialFault(f"`textor {arguments[0]}` could not be run: {error}") from None
+        if done.reason == "timeout":
+            raise TrialFault(f"`textor {arguments[0]}` did not end within {self._patience:g} s")
+        if done.reason != "exit":
+            raise TrialFault(f"`textor {arguments[0]}` {_STOPPED[done.reason]}")
+        return done
 
-    def _sessions(self) -> list[str]:
-        """The sessions of the copy, the last used first, as this program knows them."""
-        import asyncio
 
-        from textor.journal.sqlite import SqliteJournal
+async def _sessions(path: Path) -> list[str]:
+    """The sessions of the copy, the last used first, as this program knows them."""
+    from textor.journal.sqlite import SqliteJournal
 
-        async def read() -> list[str]:
-            journal = SqliteJournal(self.state / "journal.db")
-            try:
-                return [info.id for info in await journal.sessions()]
-            finally:
-                await journal.close()
+    journal = SqliteJournal(path)
+    try:
+        return [info.id for info in await journal.sessions()]
+    finally:
+        await journal.close()
 
-        try:
-            return asyncio.run(read())
-        except JournalError as error:
-            raise TrialFault(f"it left a journal that cannot be read: {error}") from None
+
+def _text_of(path: Path) -> str | None:
+    """The text of a plain file; None for anything else, which is not even opened to the end."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return None
+        return file.read(len(TEXT.encode()) + 1).decode("utf-8", "replace")
+
+
+def _lies(path: Path) -> bool:
+    return os.path.lexists(path)
 
 
 def _acted(request: Request) -> bool:
@@ -162,31 +203,33 @@ def _acted(request: Request) -> bool:
     return any(message["role"] == "tool" for message in request.messages)
 
 
-def _last(done: subprocess.CompletedProcess[str]) -> str:
-    return " ".join(done.stderr.strip().splitlines()[-2:])[-400:]
+def _last(done: Ended) -> str:
+    told = done.errors.decode("utf-8", "replace").strip().splitlines()
+    return " ".join(told[-2:])[-400:]
 
 
-def trial(python: Path, state: Path, patience: float = PATIENCE) -> list[str]:
-    """Try a version on a copy of the state; returns its faults, in sentences."""
-    with tempfile.TemporaryDirectory(prefix="textor-trial-") as place:
-        work = Trial(python, state, Path(place), patience)
-        for name, check in work.checks():
-            try:
-                check()
-            except TrialFault as fault:
-                return [f"{name}: {fault}"]  # what comes after would only fail for the same reason
-    return []
+async def trial(candidate: Candidate, place: Path, patience: float = PATIENCE) -> Verdict:
+    """Try a version on the copy of the state that lies in `place`."""
+    for name in ("state", "work", "home"):
+        (place / name).mkdir(exist_ok=True)
+    room = await find_room(candidate, place)
+    try:
+        return Verdict(await Trial(room, patience).faults(), room.where)
+    except JournalError as error:
+        return Verdict([f"the copy of the state cannot be read: {error}"], room.where)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="textor.supervisor.trial", description=__doc__)
     parser.add_argument("python", type=Path, metavar="PYTHON", help="the interpreter of the version")
-    parser.add_argument("--state", type=Path, required=True, metavar="COPY", help="a copy of the data folder")
+    parser.add_argument("--home", type=Path, required=True, metavar="BUILD", help="the folder of its build")
+    parser.add_argument("--image", default="", metavar="IMAGE", help="its image; none by default")
+    parser.add_argument("--place", type=Path, required=True, metavar="FOLDER", help="what it may see")
     parser.add_argument("--patience", type=float, default=PATIENCE, metavar="SECONDS")
     args = parser.parse_args()
-    faults = trial(args.python, args.state, args.patience)
-    print(json.dumps({"passed": not faults, "faults": faults}))
-    return 1 if faults else 0
+    verdict = asyncio.run(trial(Candidate(args.python, args.home, args.image), args.place, args.patience))
+    print(json.dumps({"faults": verdict.faults, "where": verdict.where}))
+    return 1 if verdict.faults else 0
 
 
 if __name__ == "__main__":

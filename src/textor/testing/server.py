@@ -84,8 +84,7 @@ class ScriptedServer:
     gets status 400 and says so), or a function from the `Request` to an item. An item is a
     `Reply`, a text, a `Status` or a `Raw` stream. `GET /v1/models` lists `models`. Another protocol
     is spoken by `Raw` items: requests to ".../messages" (Anthropic's) are asked of the script too.
-    Use it as a context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1"); with
-    `socket` it listens at that path too, for those who have no network.
+    Use it as a context manager; `url` is the address for clients ("http://127.0.0.1:PORT/v1").
     """
 
     def __init__(
@@ -94,16 +93,19 @@ class ScriptedServer:
         *,
         models: Iterable[str] = ("scripted",),
         port: int = 0,
-        socket: str = "",
     ) -> None:
         self._script = script if callable(script) else _in_order(script)
         self._models = tuple(models)
         self._port = port
-        self._socket = socket
+        self._socket = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self.requests: list[Request] = []  #: the chat requests, in the order of their arrival
         self.others: list[Request] = []  #: all other requests
+
+    def listen_at(self, socket: str) -> None:
+        """Listen at a unix socket as well, for those who have no network. Said before it begins."""
+        self._socket = socket
 
     # -- life ------------------------------------------------------------------------------
 
