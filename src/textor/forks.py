@@ -8,23 +8,38 @@ containers are as they are now; a journal does not hold the world.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from textor import events as e
+from textor.actions import Outcome
 from textor.errors import UseError
 from textor.kernel.services import Services
-from textor.kernel.state import State, fold_all
+from textor.kernel.state import AgentState, State, fold_all
 from textor.layouts import room_of
+from textor.messages import Message
 from textor.review import Draft, edited
+
+#: The provider of calls and questions between agents.
+TREE = "tree"
 
 
 async def fork(
-    services: Services, session: str, at: int, new: str, *, model: str = "", draft: Draft | None = None
+    services: Services,
+    session: str,
+    at: int,
+    new: str,
+    *,
+    model: str = "",
+    draft: Draft | None = None,
+    held: bool = False,
 ) -> str:
     """Make the session `new` from `session` up to the iteration that began with event `at`, and
     return its id. The host runs it as any other.
+
+    `held`: nothing is done in it before a person says so. The agent's replies wait for a review, what
+    was under way counts as given up, and the other agents are paused.
 
     Raises `UseError` when no iteration began there, or the draft is not understood.
     """
@@ -41,10 +56,14 @@ async def fork(
     created = prefix[0]
     assert isinstance(created.body, e.SessionCreated)
     body = replace(created.body, session=new, forked=f"{session}@{at}")
+    if held:
+        body = replace(body, title=f"[{model or 'again'}, at {at}] {body.title}".rstrip())
     prefix = [replace(created, body=body), *prefix[1:]]
+    if held:
+        prefix = [_reviewed(event, begun.agent) for event in prefix]
     state = fold_all(State(), prefix)
     agent = state.agents[begun.agent]
-    changes: list[e.Body] = []
+    changes: list[e.Body] = list(_quiet(services, state, agent)) if held else []
     if model:
         window = services.model(model).window
         room = room_of(agent.definition.layout, window, services.context_ratio)
@@ -53,6 +72,42 @@ async def fork(
         changes.append(edited(services, agent, draft))
     await services.journal.create(new, [*prefix, *(services.event(change) for change in changes)])
     return new
+
+
+def _reviewed(event: e.Event, agent: str) -> e.Event:
+    """The making of an agent, now with its replies under review."""
+    body = event.body
+    if not isinstance(body, e.AgentCreated) or body.agent != agent:
+        return event
+    return replace(event, body=replace(body, definition=replace(body.definition, review=True)))
+
+
+def _quiet(services: Services, state: State, agent: AgentState) -> Iterator[e.Body]:
+    """What leaves nothing to do but the next request of one agent."""
+    given_up = Outcome("unknown", "It was under way in the session that this one was forked from.")
+    above: list[str] = []
+    below: list[str] = []
+    for other in state.agents.values():
+        seconds = other.limits.seconds
+        if seconds is not None:  # the time of the record is over long since
+            yield e.LimitsRaised(replace(other.limits, seconds=None), other.id)
+        if other.id == agent.id:
+            continue
+        if other.generation is not None:
+            yield e.GenerationFinished(other.id, Message("assistant", ()), finish="cut")
+        for work in other.work:
+            capability = services.registry.get(work.action.capability)
+            waits = capability is not None and capability.provider == TREE  # for an agent, and does nothing
+            if work.started and work.outcome is None and not waits:
+                yield e.ActionFinished(other.id, work.action.id, given_up)
+        if other.turn is not None or other.inbox:
+            (below if other.id.startswith(f"{agent.id}/") else above).append(other.id)
+    if state.limits.seconds is not None:
+        yield e.LimitsRaised(replace(state.limits, seconds=None))
+    yield from (e.Controlled(id, "pause") for id in above)
+    if above:
+        yield e.Controlled(agent.id, "run")
+    yield from (e.Controlled(id, "pause") for id in below)
 
 
 def _prefix(events: Sequence[e.Event], at: int, agent: str, *, replied: bool) -> list[e.Event]:

@@ -8,9 +8,7 @@ version would do otherwise.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +19,6 @@ from textor import events as e
 from textor.actions import Action, Capability
 from textor.dialects.reader import Reader, Reading
 from textor.errors import TextorError
-from textor.iterations import Iteration, message_text
 from textor.kernel.context import Layout
 from textor.kernel.decide import decide
 from textor.kernel.services import Services
@@ -155,7 +152,7 @@ class _Replay:
         prefix = f"{agent.id}.{agent.generation.iteration}"
         message = as_written(body.message, body.actions)
         reading = read_again(self._services, agent, message, body.finish, prefix)
-        recorded, now = [_deed(a) for a in body.actions], [_deed(a) for a in reading.actions]
+        recorded, now = [deed(a) for a in body.actions], [deed(a) for a in reading.actions]
         if recorded != now:
             self._differ("; ".join(recorded) or "no action", "; ".join(now) or "no action")
         elif not recorded and body.reply != reading.reply:
@@ -235,7 +232,8 @@ def _words(body: e.Body) -> str:
     return f"{body.KIND or 'unknown'} {text if len(text) <= 400 else text[:399] + '…'}"
 
 
-def _deed(action: Action) -> str:
+def deed(action: Action) -> str:
+    """An action in one line."""
     told = msgspec.json.encode(action.arguments, order="sorted").decode()
     return f"{action.capability or action.text}({action.fault or told})"
 
@@ -270,52 +268,3 @@ def read_again(
             reader.feed(CallChunk(calls, part.call_id, part.name, part.arguments))
             calls += 1
     return reader.close(finish)
-
-
-# -- against another model -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Otherwise:
-    """What another model says to the context of an iteration; nothing of it is done."""
-
-    message: Message
-    actions: tuple[Action, ...]
-    usage: Usage | None
-    diff: str  #: unified, from the record to this; "" where they are equal
-
-
-async def otherwise(services: Services, session: str, iteration: Iteration, model: str) -> Otherwise:
-    """Ask `model` what it would have done. Raises `TextorError` as the model does."""
-    state = State()
-    async for event in services.journal.read(session):
-        if event.seq > iteration.seq:
-            break
-        state = fold(state, event)
-    agent = state.agents[iteration.agent]
-    asked = services.model(model)
-    dialect, offered = services.dialect_of(agent), services.offered(agent.offered)
-    reader = Reader(dialect, offered, f"{agent.id}.{iteration.number}")
-    grammar = dialect.grammar(tuple(offered), "") if asked.grammars else None
-    finish = ""
-    async with aclosing(asked.generate(iteration.context, grammar=grammar)) as chunks:
-        async for chunk in chunks:
-            reader.feed(chunk)
-            if reader.done:
-                finish = "stopped"
-                break
-    reading = reader.close(finish)
-    said = iteration.raw or Message("assistant", ())
-    before = _told(said, read_again(services, agent, said, iteration.finish or "stop").actions)
-    after = _told(reading.message, reading.actions)
-    lines = difflib.unified_diff(before, after, iteration.model, model, lineterm="")
-    return Otherwise(reading.message, reading.actions, reading.usage, "\n".join(lines))
-
-
-def _told(message: Message, actions: Sequence[Action]) -> list[str]:
-    return [*_lines(message), *(_deed(action) for action in actions)]
-
-
-def _lines(message: Message) -> Iterator[str]:
-    texts = Message(message.role, tuple(p for p in message.parts if isinstance(p, Text)))
-    yield from message_text(texts).splitlines()

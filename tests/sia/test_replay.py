@@ -11,16 +11,19 @@ import pytest
 from msgspec.structs import replace
 from sia_parts import ended, machine, until
 
+from textor import capability
 from textor import events as e
 from textor.actions import Outcome
 from textor.assembly import Machine
-from textor.errors import UseError
+from textor.capabilities.functions import FunctionProvider
+from textor.errors import TextorError, UseError
 from textor.events import Definition, Limits
 from textor.forks import fork
 from textor.iterations import Iteration, iterations
 from textor.messages import said
-from textor.replay import Difference, Replayed, otherwise, replay
-from textor.review import Draft, EditedCall
+from textor.otherwise import otherwise
+from textor.replay import Difference, Replayed, replay
+from textor.review import Draft, EditedCall, waiting
 from textor.session import Session
 from textor.testing import Call, Gate, Reply, ScriptedModel
 
@@ -193,6 +196,8 @@ def test_a_fork_with_another_model_asks_it_in_the_same_context(tmp_path: Path) -
 
 
 def test_what_another_model_would_have_done(tmp_path: Path) -> None:
+    """Asked in a fork: journalled and counted, its reply held, nothing done."""
+
     async def run() -> None:
         first = ScriptedModel([PRINT, "Done."])
         other = ScriptedModel(
@@ -203,14 +208,95 @@ def test_what_another_model_would_have_done(tmp_path: Path) -> None:
             await until(session, ended)
             before = [ev async for ev in made.journal.read(session.id)]
             iteration, *_ = [i async for i in iterations(made.journal, session.id, made.services.layout)]
-            found = await otherwise(made.services, session.id, iteration, other.id)
-            assert other.contexts == [iteration.context]
+            found = await otherwise(made.services, session.id, iteration, other.id, "another")
+            [context] = other.contexts
+            assert context.messages[:-1] == iteration.context.messages[:-1]
             assert found.diff.splitlines()[-3:] == [
                 '-print({"text":"one"})',
                 "-time.now({})",
                 '+print({"text":"two"})',
             ]
             assert [ev async for ev in made.journal.read(session.id)] == before
+            fork = await made.session("another")
+            state = await fork.state()
+            agent = state.agents["main"]
+            assert waiting(agent) is not None and not any(w.started or w.outcome for w in agent.work)
+            assert state.usage.total == found.usage.total > 0
+            assert "scripted:other" in next(s.title for s in await made.sessions() if s.id == "another")
+            written = [ev.body async for ev in made.journal.read("another") if ev.seq >= iteration.seq]
+            assert not any(isinstance(body, e.ActionStarted | e.ActionJudged) for body in written)
+            await fork.review("main", "accept")  # who likes it goes on
+            await until(fork, lambda ev: isinstance(ev.body, e.ActionFinished))
+
+    asyncio.run(run())
+
+
+def test_another_model_is_not_asked_beyond_the_limits(tmp_path: Path) -> None:
+    async def run() -> None:
+        first = ScriptedModel(["Done.", "Done again."])
+        dear = ScriptedModel(["x"], id="scripted:dear", prices=(1000.0, 1000.0))
+        async with machine(first, dear, tmp=tmp_path) as made:
+            session = await made.create(
+                "go",
+                workspace=tmp_path,
+                definition=TOOLS,
+                model=first.id,
+                limits=Limits(money=0.001, seconds=60),
+            )
+            await until(session, ended)
+            [iteration] = [i async for i in iterations(made.journal, session.id, made.services.layout)]
+            with pytest.raises(TextorError):
+                await otherwise(made.services, session.id, iteration, "scripted:none", "never")
+            with pytest.raises(UseError, match=r"was not asked: limit \(money\)"):
+                await otherwise(made.services, session.id, iteration, dear.id, "dear")
+            assert dear.asked == []
+            made.services.clock = lambda: iteration.began + 3600  # the time of the turn is long over
+            told = await otherwise(made.services, session.id, iteration, first.id, "later")
+            assert told.message.text != ""
+
+    asyncio.run(run())
+
+
+def test_nothing_of_other_agents_is_done_in_a_held_fork(tmp_path: Path) -> None:
+    """A child is asked again while its caller, and another action of its, were under way."""
+    done: list[str] = []
+
+    @capability(effects=("write",))
+    def note(text: str) -> str:
+        """Note something."""
+        done.append(text)
+        return "noted"
+
+    async def run() -> None:
+        helper = tmp_path / ".textor" / "agents" / "helper.md"
+        helper.parent.mkdir(parents=True)
+        helper.write_text("---\npurpose: helps\nmodel: scripted:helper\n---\nYou help.\n")
+        calls = (
+            Call("call", {"type": "helper", "name": "ann", "message": "Help."}),
+            Call("note", {"text": "of main"}),
+        )
+        main = ScriptedModel([Reply(calls=calls), "Done."])
+        child = ScriptedModel(["Helped."], id="scripted:helper")
+        other = ScriptedModel(["Otherwise."], id="scripted:other")
+        noting = FunctionProvider([note])
+        async with machine(main, child, other, tmp=tmp_path, providers=[noting]) as made:
+            definition = replace(TOOLS, capabilities=("*",))
+            session = await made.create(
+                "go", workspace=tmp_path, definition=definition, model=main.id, policy="yes"
+            )
+            await until(session, lambda ev: isinstance(ev.body, e.TurnEnded) and ev.body.agent == "main")
+            assert done == ["of main"]
+            found = [i async for i in iterations(made.journal, session.id, made.services.layout)]
+            iteration = next(i for i in found if i.agent == "main/ann")
+            told = await otherwise(made.services, session.id, iteration, other.id, "another")
+            assert told.diff.splitlines()[-2:] == ["-Helped.", "+Otherwise."]
+            fork = await made.session("another")
+            state = await fork.state()
+            assert (state.agents["main"].level, state.agents["main/ann"].level) == ("pause", "run")
+            assert waiting(state.agents["main/ann"]) is not None
+            await fork.review("main/ann", "accept")  # its caller gets the reply, and does not go on
+            await until(fork, lambda ev: isinstance(ev.body, e.ActionFinished) and ev.seq > state.seq)
+            assert done == ["of main"] and len(main.contexts) == 2
 
     asyncio.run(run())
 

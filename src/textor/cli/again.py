@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,8 +48,6 @@ async def _fork(args: argparse.Namespace) -> int:
 
 
 def print_next(id: str) -> None:
-    import sys
-
     print(f"textor: `textor sessions resume {id}` goes on with it.", file=sys.stderr)
 
 
@@ -89,17 +88,22 @@ async def _iteration(machine: Machine, session: str, at: int) -> Iteration:
 
 
 async def _replay(args: argparse.Namespace) -> int:
-    from textor.assembly import open_machine
+    from textor.assembly import new_session_id, open_machine
     from textor.cli.opening import configuration
     from textor.cli.terminal import clean
-    from textor.replay import otherwise, replay
+    from textor.otherwise import otherwise
+    from textor.replay import replay
 
     async with open_machine(configuration()) as machine:
         session = await machine.session(args.id)
         if args.model:
             iteration = await _iteration(machine, session.id, args.at)
-            told = await otherwise(machine.services, session.id, iteration, args.model)
+            told = await otherwise(machine.services, session.id, iteration, args.model, new_session_id())
             print(clean(told.diff) or f"{args.model} does the same.")
+            print(
+                f"textor: nothing of it was done. Its reply waits for you in {told.session}:", file=sys.stderr
+            )
+            print_next(told.session)
             return DONE
         found = await replay(machine.services, session.id)
     for difference in found.differences:

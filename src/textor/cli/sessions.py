@@ -39,7 +39,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
         "replay", help="go through a session again, without a model and without effects"
     )
     same.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
-    same.add_argument("--model", metavar="ID", help="ask this model what it would have done")
+    same.add_argument("--model", metavar="ID", help="ask this model what it would have done, in a fork where nothing is done")
     same.add_argument("--at", metavar="K", type=int, help="with --model: at which iteration")
     same.set_defaults(command=lambda args: _later("replay", args))
 
