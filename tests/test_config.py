@@ -32,7 +32,7 @@ def refused(folder: Path, text: str, env: dict[str, str] | None = None, **overri
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     config = load(env={"TEXTOR_CONFIG": str(tmp_path / "none.toml"), "TEXTOR_DATA": str(tmp_path)})
     assert config.models == {} and config.providers == {}
-    assert config.limits == Limits(iterations=100)
+    assert config.limits == Limits(iterations=100, agents=50)
     assert (config.server.host, config.server.port) == ("127.0.0.1", 7771)
     assert config.gate.policy == "ask" and config.context.ratio == 0.6
     assert config.data == tmp_path
@@ -99,7 +99,7 @@ def test_all_sections_are_read(tmp_path: Path) -> None:
     mine = config.providers["mine"]
     assert (mine.context_window, mine.system_as_user, mine.temperature) == (4096, True, 1.0)
     assert mine.args == {"seed": 1} and mine.models["gpt-4.1"].temperature == 0.5
-    assert config.limits == Limits(iterations=3, money=1.0)
+    assert config.limits == Limits(iterations=3, money=1.0, agents=50)
     assert config.gate.policy == "edits"
     assert config.data == Path("~/x").expanduser()
 

@@ -27,8 +27,7 @@ from textor import events as e
 from textor.actions import Action
 from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider, capability
-from textor.config import load
-from textor.errors import JournalError
+from textor.config import AGENTS, load
 from textor.events import Definition, Event, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
@@ -101,7 +100,7 @@ class Agent:
         self._prompt, self._dialect = prompt, dialect or "tools"
         self._policy, self._approve = policy, approve
         self._workspace = Path(workspace)
-        self._limits = Limits(iterations, tokens, money, seconds)
+        self._limits = Limits(iterations, tokens, money, seconds, AGENTS)
         self._path = Path(journal) if journal is not None else None
         self._machine: Machine | None = None
         self._session: Session | None = None
@@ -121,7 +120,7 @@ class Agent:
             self._machine.host = host
             await host.start()
             try:
-                return await self._turn(session, host, message)
+                return await session.unless_given_up(self._turn(session, message))
             finally:
                 await host.close()
                 self._state = await session.state()
@@ -186,7 +185,7 @@ class Agent:
             )
         return self._session
 
-    async def _turn(self, session: Session, host: LocalHost, message: str) -> Reply:
+    async def _turn(self, session: Session, message: str) -> Reply:
         before = await session.state()
         posted = await session.post(message)
         events: list[Event] = []
@@ -200,8 +199,6 @@ class Agent:
                 await self._answer(session, body)
             elif isinstance(body, e.TurnEnded) and body.agent == "main" and taken:
                 return _reply(body, events)
-            if fault := host.faults.get(session.id):
-                raise JournalError(fault)
         raise AssertionError("a journal is followed for ever")
 
     async def _answer(self, session: Session, judged: e.ActionJudged) -> None:

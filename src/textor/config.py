@@ -46,6 +46,8 @@ OPTIONS = {"models.default": "--model", "server.host": "--host", "server.port": 
 
 #: Iterations of a turn where the person set no limit: enough for long work, and an end.
 ITERATIONS = 100
+#: Agents of one session, the first included: what calls itself ends here.
+AGENTS = 50
 
 
 class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +81,7 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: Count | None = None
     money: Annotated[float, Meta(ge=0)] | None = None
     seconds: Annotated[float, Meta(gt=0)] | None = None
+    agents: Count | None = AGENTS
 
 
 explain.PATTERNS[COMMAND] = "a command that begins with its program, such as git status *"
@@ -119,7 +122,7 @@ class Config(msgspec.Struct, frozen=True):
     data: Path
     models: dict[str, str] = {}
     providers: dict[str, ProviderSettings] = {}
-    limits: Limits = Limits(iterations=ITERATIONS)
+    limits: Limits = Limits(iterations=ITERATIONS, agents=AGENTS)
     server: ServerSettings = ServerSettings()
     gate: GateSettings = GateSettings()
     context: ContextSettings = ContextSettings()

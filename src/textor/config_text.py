@@ -41,8 +41,9 @@ TEMPLATE = """\
 # context_window = 8192         # what differs for one model
 
 [limits]
-# What one turn (iterations, seconds) and one session (tokens, money in US dollars) may use.
+# What one turn (iterations, seconds) and one session (tokens, money in US dollars, agents) may use.
 iterations = 100
+agents = 50
 # tokens = 200000
 # money = 1.0
 # seconds = 600

@@ -152,3 +152,17 @@ def test_a_path_at_the_beginning_of_a_message_is_no_command(textor: Program, scr
         screen.type("/etc/hosts - what is it?\r")
         screen.until("It names hosts.")
         leave(screen)
+
+
+def test_agents_that_call_themselves_come_to_an_end(textor: Program, scripted: Scripted) -> None:
+    def model(request: Request) -> Reply | str:
+        if told := outcome(request):
+            return f"It ended: {told}"
+        return Reply(calls=tuple(call("go", name=name).calls[0] for name in ("anna", "bert")))
+
+    with scripted(model) as server:
+        textor.configure(textor.home.joinpath("config/config.toml").read_text() + "[limits]\nagents = 6\n")
+        done = textor("run", "Go")
+    assert done.returncode == 0
+    assert "already has 6 agents" in done.stdout
+    assert len(server.requests) == 12

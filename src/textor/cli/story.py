@@ -71,6 +71,7 @@ class Story:
         self.actions: dict[str, Action] = {}
         self.models: dict[str, str] = {}
         self._told: set[str] = set()
+        self._open: set[str] = set()  # told, and not finished yet
         self._reviewed: set[str] = set()
 
     def waits(self, body: e.GenerationFinished) -> bool:
@@ -104,8 +105,11 @@ class Story:
                 yield from self._call(agent, id)
             case e.ActionFinished(agent=agent, action=id, outcome=outcome):
                 yield from self._call(agent, id)
+                # where several run at the same time, it is said which of them came to its end
+                which = f"{self._of(agent)}{self.actions[id].capability} " if self._open - {id} else ""
+                self._open.discard(id)
                 well = outcome.state == "done" and not outcome.exit_status
-                yield f"  {outcome_line(outcome)}", "dim" if well else "bad"
+                yield f"  {which}{outcome_line(outcome)}", "dim" if well else "bad"
             case e.Observed(agent=agent, notices=notices):
                 for notice in notices:
                     yield f"{self._of(agent)}told the model: {notice}", "dim"
@@ -131,6 +135,7 @@ class Story:
         action = self.actions.get(id)
         if action is not None and id not in self._told:
             self._told.add(id)
+            self._open.add(id)
             # What was not understood is shown as the model wrote it.
             line = call_line(action) if not action.fault else f"{action.capability} {action.text}"[:160]
             yield f"{self._of(agent)}▸ {line}", ""

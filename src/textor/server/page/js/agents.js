@@ -59,10 +59,11 @@ function Row({ chat, name, speak, control }) {
   </li>`;
 }
 
-/** What a limit is called, and how much of it is used. @type {[string, string, (u: import("./chat.js").Chat["usage"]) => string][]} */
+/** What a limit is called, and how much of it is used. @type {[string, string, (u: import("./chat.js").Chat["usage"], chat: import("./chat.js").Chat) => string][]} */
 const LIMITS = [
   ["tokens", "Tokens of this session", (u) => `${count(u.input + u.output)} used`],
   ["money", "US dollars of this session", (u) => (u.unpriced ? "price unknown" : `${u.cost.toFixed(4)} used`)],
+  ["agents", "Agents of this session", (_, chat) => `${chat.agents.size} there`],
   ["iterations", "Steps for each message", () => ""],
   ["seconds", "Seconds for each message", () => ""],
 ];
@@ -93,7 +94,7 @@ export function SessionLimits({ chat, close }) {
     ${LIMITS.map(
       ([name, words, used]) => html`<label key=${name}>${words}
         <input name=${name} type="number" min="0" step=${name === "money" ? "any" : "1"} placeholder="no limit"
-          value=${chat.limits[name] ?? ""} /> <span class="facts">${used(chat.usage)}</span></label>`,
+          value=${chat.limits[name] ?? ""} /> <span class="facts">${used(chat.usage, chat)}</span></label>`,
     )}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     <p class="buttons"><button type="submit" class="primary">Set</button>
