@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
+import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from textor.broker.forms import read_form
+from textor.broker.provider import AppsProvider
+from textor.journal.sqlite import SqliteJournal
 
 from .conftest import Program
 from .screen import Screen
@@ -158,6 +167,66 @@ def test_on_a_terminal_the_person_decides(drawing: Program, scripted: Scripted) 
         screen.type("y\n")
         screen.until("done      add text to drawing at [X=1, Y=2, Text=red]")
         assert screen.ended() == 0
+
+
+SLOW = """
+import asyncio
+from pathlib import Path
+from textor.apps.sdk import App, State
+
+app = App("slow", State)
+
+@app.action("sing slow song")
+async def sing() -> str:
+    Path(__file__).with_name("began").touch()
+    await asyncio.sleep(600)
+    return "sung"
+
+@app.action("read slow story")
+def read() -> str:
+    return "la " * 5000
+
+if __name__ == "__main__":
+    app.main()
+"""
+
+
+async def installed(textor: Program, path: Path) -> None:
+    """Register an app of a file, as its --install does with the token."""
+    scope: dict[str, Any] = {"__name__": "slow"}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    forms = scope["app"].capabilities()
+    forms[0] |= {"AppPath": sys.executable, "AppArguments": [str(path)]}
+    journal = SqliteJournal(textor.home / "data" / "journal.db")
+    try:
+        apps = AppsProvider(journal, textor.home / "data")
+        await apps.store.write(*(partial(apps.book.register, read_form(form)) for form in forms))
+    finally:
+        await journal.close()
+
+
+def test_ctrl_c_stops_a_plan_in_steps_and_a_long_outcome_is_cut(textor: Program, scripted: Scripted) -> None:
+    path = textor.folder / "slow.py"
+    path.write_text(SLOW)
+    asyncio.run(installed(textor, path))
+    reply = "start slow application\nread slow story\nsing slow song\nread slow story"
+    command = [*textor.command, "plan", "sing"]
+    try:
+        with scripted([reply]), Screen(command, textor.env, textor.folder) as screen:
+            screen.until("to say what it means: ")
+            screen.type("y\n")
+            shown = screen.until("With it: text (text/plain, 15 kB)")
+            assert shown.count("la ") == 500 and "la  …" in shown
+            while not (textor.folder / "began").exists():
+                time.sleep(0.02)
+            screen.type("\x03")
+            screen.until("Stopping at the next boundary")
+            screen.type("\x03")
+            shown = screen.until("It stopped: you stopped it")
+            assert "unknown   sing slow song" in shown and "done      read" not in shown
+            assert screen.ended() == 130
+    finally:
+        textor("apps", "stop", "slow")
 
 
 def test_a_plan_without_a_model_says_why(drawing: Program, scripted: Scripted) -> None:

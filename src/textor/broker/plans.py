@@ -43,6 +43,7 @@ WAIT = 20.0  #: seconds that a question for changes is held
 #: what goes outward is asked about all the same.
 POLICY = "edits"
 MOST_LINES = 500
+STOPPED = "you stopped it"  #: why a queue has ended
 
 Make = Callable[[str, Definition, str], AgentCreated]
 
@@ -319,7 +320,7 @@ class Plans:
         draft = await self.draft(id)
         if queue := self._queues.get(id):
             queue.ids.clear()
-            queue.halted = "you stopped it"
+            queue.halted = STOPPED
         for attempt in draft.attempts.values():
             if not attempt.ended:
                 await self._append(id, e.Controlled(attempt.agent, "kill" if now else "stop"))

@@ -9,10 +9,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textor.cli import DONE, FAILED
+from textor.cli import DONE, FAILED, INTERRUPTED
 from textor.cli.parser import Commands
 from textor.errors import UseError
 
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 On a terminal the list is shown and you are asked. Elsewhere it is printed, and --yes runs it; what
-would be asked about (sending, say) is then denied. Exit codes: 0 done, 1 something was not done.
+would be asked about (sending, say) is then denied. The first Ctrl-C stops behind the line that
+runs, the second ends that too. Exit codes: 0 done, 1 something was not done,
+130 interrupted.
 """
+MOST_LINES, MOST_TEXT = 20, 1_500  #: of an outcome that is shown
 MARKS = {"match": "=", "weak": "~", "ambiguous": "?", "fail": "x", "note": " "}
 STYLES = {"done": "good", "failed": "bad", "denied": "bad", "unknown": "warn", "cancelled": "warn"}
 QUESTION = "Run it? [y]es, [n]o, [e]dit, or the number of a line to say what it means: "
@@ -118,11 +122,26 @@ async def _choose(plans: Plans, id: str, line: dict[str, Any], terminal: Termina
 
 async def _run(broker: Broker, id: str, terminal: Terminal, save: Path | None) -> None:
     """Run all; each line's end is told as it comes, and what waits at the gate is asked."""
-    from textor.broker.view import plan_json
+    from textor.cli.interrupts import interrupts
 
     plans = broker.plans
     await plans.run(id)
     over = asyncio.create_task(plans.finished(id))
+    stop, kill = partial(plans.stop, id), partial(plans.stop, id, now=True)
+    watching = asyncio.create_task(interrupts(terminal, stop, kill))
+    try:
+        await _tell_until(over, broker, id, terminal, save)
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+async def _tell_until(
+    over: asyncio.Task[None], broker: Broker, id: str, terminal: Terminal, save: Path | None
+) -> None:
+    from textor.broker.view import plan_json
+
+    plans = broker.plans
     told: set[str] = set()
     while True:
         plan = await plan_json(plans, id)
@@ -130,7 +149,7 @@ async def _run(broker: Broker, id: str, terminal: Terminal, save: Path | None) -
             state = line["run"]["state"]
             if state in STYLES and line["id"] not in told:
                 told.add(line["id"])
-                text = line["run"]["text"].strip()
+                text = shortened(line["run"]["text"].strip())
                 terminal.say(f"{state:9} {line['text']}" + (f"\n{text}" if text else ""), STYLES[state])
                 await _tell_more(broker, id, line["run"], terminal, save)
             elif state == "asked":
@@ -140,6 +159,13 @@ async def _run(broker: Broker, id: str, terminal: Terminal, save: Path | None) -
         changed = asyncio.create_task(plans.wait(id, plan["seq"]))
         await asyncio.wait([over, changed], return_when=asyncio.FIRST_COMPLETED)
         changed.cancel()
+
+
+def shortened(text: str) -> str:
+    """What came of a line, as much of it as is read beside the other lines."""
+    lines = text.splitlines()
+    head = "\n".join(lines[:MOST_LINES])[:MOST_TEXT]
+    return head if len(head) >= len(text) else f"{head} …"
 
 
 async def _tell_more(
@@ -211,6 +237,10 @@ def report(plan: dict[str, Any], terminal: Terminal, *, ran: bool, json: bool) -
     if ran and plan["halted"]:
         terminal.say(f"textor: It stopped: {plan['halted']}", "bad")
     if ran:
+        from textor.broker.plans import STOPPED
+
+        if plan["halted"] == STOPPED:
+            return INTERRUPTED
         left = [
             x for x in plan["lines"] if x["state"] != "note" and not x["skip"] and x["run"]["state"] != "done"
         ]
