@@ -20,7 +20,8 @@ class Delta(msgspec.Struct, frozen=True):
 class Hub:
     """Hands deltas to whoever watches a session. A slow watcher loses deltas, never events.
 
-    What a generation has said so far is given to a watcher that comes in the middle of it.
+    What a generation has said so far is given to a watcher that comes in the middle of it, and why a
+    session was given up to one that comes after it.
     """
 
     def __init__(self, size: int = 2000) -> None:
@@ -28,6 +29,7 @@ class Hub:
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
         self.secrets: dict[str, str] = {}  #: answers that are never kept, by key, until they are fetched
         self._said: dict[str, dict[str, list[Delta]]] = {}
+        self._faults: dict[str, Delta] = {}  # of sessions that stand still
 
     def fresh(self, session: str, agent: str) -> None:
         """A generation of this agent begins, begins again, or is over."""
@@ -39,14 +41,22 @@ class Hub:
     def send(self, session: str, delta: Delta) -> None:
         if delta.kind in ("text", "reasoning"):
             self._said.setdefault(session, {}).setdefault(delta.agent, []).append(delta)
+        elif delta.kind == "fault":
+            self._faults[session] = delta
         for queue in self._watchers.get(session, ()):
             if not queue.full():
                 queue.put_nowait(delta)
+
+    def well(self, session: str) -> None:
+        """A session that was given up is tried again."""
+        self._faults.pop(session, None)
 
     def subscribe(self, session: str) -> asyncio.Queue[Delta]:
         """A queue that receives from now on; give it back with `unsubscribe`."""
         queue: asyncio.Queue[Delta] = asyncio.Queue(self._size)
         self._watchers.setdefault(session, set()).add(queue)
+        if fault := self._faults.get(session):
+            queue.put_nowait(fault)
         for said in self._said.get(session, {}).values():
             for kind in ("reasoning", "text"):
                 if text := "".join(delta.text for delta in said if delta.kind == kind):

@@ -7,14 +7,15 @@ or another one hosts the session makes no difference.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from textor import events as e
 from textor.actions import Action
-from textor.errors import UseError
+from textor.errors import JournalError, UseError
 from textor.events import Body, Event, Level, Limits
 from textor.kernel.services import Services
 from textor.kernel.state import AgentState, State, Work, fold
@@ -27,6 +28,11 @@ from textor.policy.look import look
 from textor.policy.rules import AREA, answered, key_of
 from textor.review import Draft, edited
 from textor.values import BIG, Json, Labels, Value, shown, text_value
+
+T = TypeVar("T")
+
+#: Who sends what the machine noticed.
+MACHINE = "the machine"
 
 #: A message of more characters is kept as a value.
 LONG = 4 * BIG
@@ -44,6 +50,7 @@ class Session:
         event = self._services.event(body)
         if id:
             event = Event(body, id, event.time)
+        self._services.hub.well(self.id)  # an input has the host try again
         await self._services.journal.append(self.id, [event], epoch=None)
         return event.id
 
@@ -70,6 +77,11 @@ class Session:
             whole = text_value(text, self._services.journal.blobs, name="message", labels=labels)
             values, text = (*values, whole), shown(text, whole.handle)
         return await self._input(e.MessagePosted(agent, text, values=tuple(values), labels=labels), id)
+
+    async def tell(self, text: str, agent: str = "main") -> str:
+        """A message of the machine's own to an agent: what it noticed. It is no person's word."""
+        await self._known(agent)
+        return await self._input(e.MessagePosted(agent, text, sender=MACHINE), None)
 
     async def answer(
         self,
@@ -192,7 +204,32 @@ class Session:
         return await self.ended(agent, message, after)
 
     async def ended(self, agent: str, message: str, after: int = 0) -> e.TurnEnded:
-        """The end of the turn that took up the message with this event id."""
+        """The end of the turn that took up the message with this event id. Raises `JournalError` when
+        the host gives the session up."""
+        return await self.unless_given_up(self._end_of(agent, message, after))
+
+    async def unless_given_up(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` comes to; `JournalError` with the reason as soon as the host gives this session
+        up (the disk is full). Only in the hosting process; the next input has it try again."""
+        reading, fault = asyncio.ensure_future(work), asyncio.ensure_future(self._fault())
+        try:
+            await asyncio.wait([reading, fault], return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                raise JournalError(fault.result())
+            return reading.result()
+        finally:
+            for task in (reading, fault):
+                task.cancel()
+            await asyncio.gather(reading, fault, return_exceptions=True)
+
+    async def _fault(self) -> str:
+        async with aclosing(self.live()) as deltas:
+            async for delta in deltas:
+                if delta.kind == "fault":
+                    return delta.text
+        raise AssertionError("a session is watched for ever")
+
+    async def _end_of(self, agent: str, message: str, after: int) -> e.TurnEnded:
         taken = False
         async for event in self.follow(after):
             body = event.body
@@ -206,7 +243,7 @@ class Session:
         """The events numbered above `after` and all to come, for ever."""
         return self._services.journal.follow(self.id, after)
 
-    def live(self) -> AsyncIterator[Delta]:
+    def live(self) -> AsyncGenerator[Delta, None]:
         """What is shown and not kept: pieces of text, progress. Only in the hosting process."""
         return self._services.hub.watch(self.id)
 

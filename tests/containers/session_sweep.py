@@ -151,6 +151,22 @@ def share(root: Path, points: Sequence[tuple[str, int, bool]], worker: int) -> N
         point(root, *each)
 
 
+def spread(work: Callable[[int], None]) -> None:
+    """Have `work` done by several children at a time, each with a number of its own."""
+    workers = []
+    for worker in range(WORKERS):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(worker)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        workers.append(child)
+    if [child for child in workers if os.waitpid(child, 0)[1]]:
+        raise SystemExit("a worker failed")
+
+
 @contextmanager
 def watched(root: Path) -> Iterator[Counter[str]]:
     """What the engine makes and starts for sessions of ours, counted: "create SESSION ACTION"."""
@@ -193,20 +209,8 @@ def main(root: Path) -> None:
         (kind, at, after) for kind in counts for at in range(1, counts[kind] + 1) for after in (False, True)
     ]
     with watched(root) as counted:
-        workers = []
-        for worker in range(WORKERS):
-            child = os.fork()
-            if child == 0:
-                try:
-                    share(root, points, worker)
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            workers.append(child)
-        failed = [child for child in workers if os.waitpid(child, 0)[1]]
+        spread(lambda worker: share(root, points, worker))
     say({"points": counts, "twice": [k for k, n in counted.items() if n > 1], "made": len(counted)})
-    if failed:
-        raise SystemExit("a worker failed")
 
 
 if __name__ == "__main__":

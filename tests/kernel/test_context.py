@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from kernel_parts import begin, bodies, ended, machine, until
 from msgspec.structs import replace
 
@@ -146,6 +147,8 @@ def test_a_full_disk_stops_the_session_with_that_reason_and_nothing_is_torn(tmp_
             assert delta.text == "The disk is full."
             assert made.host is not None
             assert made.host.faults[session.id] == "The disk is full."
+            with pytest.raises(JournalError, match=r"The disk is full\."):
+                await session.ask("and now?")
             journal.full = False
             end = await session.ask("once more")
             assert end.text in ("lost", "kept")

@@ -25,7 +25,7 @@ from textor.cli.questions import (
 from textor.cli.reach import for_person
 from textor.cli.story import Story
 from textor.cli.terminal import Terminal
-from textor.errors import UseError
+from textor.errors import TextorError, UseError
 from textor.review import parse_draft
 
 if TYPE_CHECKING:
@@ -127,6 +127,9 @@ class Attendant:
             async for delta in deltas:
                 if delta.kind == "progress":
                     self.terminal.say(f"  {delta.text}", "dim")
+                elif delta.kind == "fault":
+                    resume = f"`textor sessions resume {self.session.id}` goes on with it."
+                    raise TextorError(f"The session stands still. {delta.text}", resume)
 
     # -- questions -------------------------------------------------------------------------
 

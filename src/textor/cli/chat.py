@@ -348,6 +348,11 @@ class Chat:
 
         async with closing(self.session.live()) as deltas:
             async for delta in deltas:
+                if delta.kind == "fault":
+                    self._print(
+                        f"The session stands still. {delta.text} Your next message has it go on.", "bad"
+                    )
+                    await self._flush()
                 if delta.agent != "main":
                     continue
                 if delta.kind == "text" and self._streaming:

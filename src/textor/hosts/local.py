@@ -77,6 +77,7 @@ class LocalHost:
 
     async def _activate(self, session: str) -> None:
         self.faults.pop(session, None)
+        self.services.hub.well(session)
         try:
             while session in self._again:
                 self._again.discard(session)
