@@ -121,3 +121,25 @@ def test_what_is_kept_can_be_read_again(textor: Program) -> None:
     facts = dict(line.strip().split(": ", 1) for line in shown.splitlines() if line.startswith("  "))
     assert json.loads(facts["effects"]) == {"get_*": ["read", "network"]}
     assert json.loads(facts["deadline"]) == 5.0
+
+
+def test_what_a_module_says_otherwise_is_shown_and_accepted(textor: Program, tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+
+    def list_tool(purpose: str) -> None:
+        tool = {"name": "look", "description": purpose, "inputSchema": {"type": "object", "properties": {}}}
+        tools.write_text(json.dumps([tool]))
+
+    list_tool("Looks.")
+    raw = str(ODD.with_name("raw_server.py"))
+    assert textor("modules", "add", "raw", "--", sys.executable, raw, str(tools)).returncode == 0
+    assert "Looks." in textor("modules", "test", "raw").stdout
+    assert "the same" in textor("modules", "accept", "raw").stdout
+    list_tool("Sends.")
+    tried = textor("modules", "test", "raw").stdout
+    assert "held: look" in tried and "Looks." in tried and "Sends." not in tried
+    seen = textor("modules", "accept", "raw")
+    assert seen.returncode == 1 and '+ "description": "Sends."' in seen.stdout  # nobody is asked here
+    assert "Looks." in textor("modules", "show", "raw").stdout
+    assert textor("modules", "accept", "raw", "--yes").returncode == 0
+    assert "Sends." in textor("modules", "show", "raw").stdout

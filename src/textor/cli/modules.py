@@ -41,6 +41,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     for name, command, help in (
         ("show", show, "how a module is reached, and its tools"),
         ("test", test, "start a module, list its tools, see that it answers; logs in where it must"),
+        ("accept", _accept, "see what a module says otherwise of its tools than before, and take it"),
         ("remove", remove, "forget a module, or one implementation of it"),
         ("logs", logs, "what a module said last"),
         ("use", use, "choose among several implementations of a module"),
@@ -52,6 +53,8 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
             action.add_argument(
                 "implementation", metavar="IMPLEMENTATION", nargs="?" if name == "remove" else None
             )
+        if name == "accept":
+            action.add_argument("--yes", action="store_true", help="take it without a question")
         if name == "logs":
             action.add_argument("-n", type=int, default=50, metavar="LINES", help="how many (default: 50)")
 
@@ -137,7 +140,7 @@ async def added(args: argparse.Namespace) -> int:
     from textor.capabilities.modules.spec import FIRST, Entry, checked, write_entry
 
     spec = checked(_spec(args, _split(args)))
-    async with _journal() as (journal, entries):
+    async with open_journal() as (journal, entries):
         known = entries.get(args.name)
         implementation = args.implementation or FIRST
         if known is not None and implementation in known.implementations:
@@ -226,10 +229,10 @@ def _number(text: str) -> float:
 async def listed(args: argparse.Namespace) -> int:
     from textor.cli.terminal import columns
 
-    async with _journal() as (_, entries):
+    async with open_journal() as (_, entries):
         rows = []
         for name, entry in entries.items():
-            module = _module(entry.spec)
+            module = made(entry.spec)
             tools = str(len(module.tools.usable)) if module.known else "?"
             use = f"{entry.use} of {len(entry.implementations)}" if len(entry.implementations) > 1 else ""
             trusted = "yes" if entry.spec.trusted else ""
@@ -244,14 +247,14 @@ async def listed(args: argparse.Namespace) -> int:
 async def show(args: argparse.Namespace) -> int:
     from textor.cli.terminal import clean
 
-    async with _journal() as (_, entries):
-        entry = _entry(entries, args.name)
+    async with open_journal() as (_, entries):
+        entry = entry_of(entries, args.name)
     for name, spec in entry.implementations.items():
         mark = "in use" if name == entry.use else "not in use"
         print(f"{name} ({mark})" if len(entry.implementations) > 1 else args.name)
         for key, text in _facts(spec):
             print(f"  {key}: {clean(text)}")
-    _print_tools(_module(entry.spec))
+    _print_tools(made(entry.spec))
     return DONE
 
 
@@ -292,6 +295,8 @@ def _print_tools(module: Module) -> None:
     print(columns([("TOOL", "EFFECTS", "REPEAT", "PURPOSE"), *rows]))
     for name, reason in module.tools.aside.items():
         print(clean(f"set aside: {name}: {reason}"))
+    for name in module.held:
+        print(clean(f"held: {name}: new, or says something else; `textor modules accept` shows it"))
 
 
 def _first(text: str) -> str:
@@ -302,9 +307,9 @@ def _first(text: str) -> str:
 async def test(args: argparse.Namespace) -> int:
     import time
 
-    async with _journal() as (_, entries):
-        entry = _entry(entries, args.name)
-    module = _module(entry.spec, ask=_ask)
+    async with open_journal() as (_, entries):
+        entry = entry_of(entries, args.name)
+    module = made(entry.spec, ask=_ask)
     began = time.monotonic()
     try:
         await module.ready()
@@ -335,13 +340,19 @@ async def _ask(question: Question, scope: Scope | None) -> Answer:
     return Answer("accept")
 
 
+async def _accept(args: argparse.Namespace) -> int:
+    from textor.cli.acceptance import accept
+
+    return await accept(args)
+
+
 async def remove(args: argparse.Namespace) -> int:
     import msgspec
 
     from textor.capabilities.modules.spec import write_entry
 
-    async with _journal() as (journal, entries):
-        entry = _entry(entries, args.name)
+    async with open_journal() as (journal, entries):
+        entry = entry_of(entries, args.name)
         left = dict(entry.implementations)
         if args.implementation:
             _implementation(entry, args.name, args.implementation)
@@ -365,8 +376,8 @@ async def logs(args: argparse.Namespace) -> int:
     from textor.capabilities.modules.log import read_log
     from textor.cli.terminal import clean
 
-    async with _journal() as (_, entries):
-        _entry(entries, args.name)
+    async with open_journal() as (_, entries):
+        entry_of(entries, args.name)
     lines = read_log(_folder() / f"{args.name}.log", args.n)
     print(clean("\n".join(lines)) if lines else f"{args.name} has said nothing yet.")
     return DONE
@@ -377,8 +388,8 @@ async def use(args: argparse.Namespace) -> int:
 
     from textor.capabilities.modules.spec import write_entry
 
-    async with _journal() as (journal, entries):
-        entry = _entry(entries, args.name)
+    async with open_journal() as (journal, entries):
+        entry = entry_of(entries, args.name)
         _implementation(entry, args.name, args.implementation)
         await write_entry(journal, args.name, msgspec.structs.replace(entry, use=args.implementation))
     print(f"{args.name} is now served by {args.implementation}.")
@@ -389,7 +400,7 @@ async def use(args: argparse.Namespace) -> int:
 
 
 @asynccontextmanager
-async def _journal() -> AsyncIterator[tuple[Journal, dict[str, Entry]]]:
+async def open_journal() -> AsyncIterator[tuple[Journal, dict[str, Entry]]]:
     from textor.capabilities.modules.spec import read_entries
     from textor.cli.opening import configuration
     from textor.journal.sqlite import SqliteJournal
@@ -408,13 +419,13 @@ def _folder() -> Any:
     return folder_of(configuration().data)
 
 
-def _module(spec: ModuleSpec, ask: Any = None) -> Module:
+def made(spec: ModuleSpec, ask: Any = None) -> Module:
     from textor.capabilities.modules.module import Module
 
     return Module(spec, _folder(), ask=ask)
 
 
-def _entry(entries: dict[str, Entry], name: str) -> Entry:
+def entry_of(entries: dict[str, Entry], name: str) -> Entry:
     try:
         return entries[name]
     except KeyError:

@@ -26,3 +26,5 @@ async def catch_up(journal: Journal, provider: ModulesProvider) -> None:
         known = provider.modules.get(name)
         if known is None or known.spec != spec:
             await provider.add(spec)
+        else:
+            known.look_again()

@@ -20,6 +20,7 @@ from textor.capabilities.modules.patience import patiently
 from textor.capabilities.modules.questions import Answer, Ask, Question
 from textor.capabilities.modules.spec import ModuleSpec
 from textor.capabilities.modules.tools import Tool, Tools, read_tools
+from textor.capabilities.modules.words import Words, as_accepted, differences, words_of
 from textor.capabilities.port import Scope
 from textor.errors import CapabilityError
 from textor.values import Json, Labels, sha256_of
@@ -60,6 +61,9 @@ class Module:
         self.protocol = ""
         self.tools = Tools()
         self.known = False  #: whether it has ever told its tools
+        self.held: dict[str, str] = {}  #: tools that say something else than was accepted, with what
+        self._accepted: Words | None = None
+        self._raw: list[Any] = []
         self.log = Log(folder / f"{spec.name}.log" if folder is not None else None)
         self._cache = folder / f"{spec.name}.tools.json" if folder is not None else None
         self._tokens = folder / f"{spec.name}.login.json" if folder is not None else None
@@ -148,6 +152,8 @@ class Module:
         once = tool.capability.repeat == "once"
         for _ in range(TRIES):
             link = await self.ready()
+            if tool.wire in self.held:
+                await self._confirm(tool, call)
             try:
                 result = await link.call(tool.wire, arguments, call)
             except Lost as lost:
@@ -310,11 +316,49 @@ class Module:
         self._changed(self)
 
     def _take(self, raw: list[Any]) -> None:
+        self._raw = raw
+        first = self._accepted is None or self.spec.trusted
+        self.held = {} if first else differences(self._accepted or {}, raw)
+        if not self.held:
+            self._accepted = words_of(raw)
+            self._remember(raw)
+        else:
+            raw = as_accepted(self._accepted or {}, raw)
         self.tools = read_tools(raw, self.spec)
         self.known = True
         for name, reason in self.tools.aside.items():
             self.log.add(f"[the tool {name} is set aside: {reason}]")
-        self._remember(raw)
+        for name in self.held:
+            self.log.add(f"[the tool {name} is new or says something else of itself; nobody has accepted it]")
+
+    def accept(self) -> None:
+        """Take what it says of its tools now."""
+        self._accepted = None
+        self._take(self._raw)
+        self._changed(self)
+
+    def look_again(self) -> None:
+        """What it says may have been accepted elsewhere (`textor modules accept`)."""
+        if self.held and self._recall():
+            self._take(self._raw)
+            self._changed(self)
+
+    async def _confirm(self, tool: Tool, call: Call) -> None:
+        """Ask a person whether a tool that says something else of itself may be used."""
+        name = self.spec.name
+        answer = Answer("cancel")
+        if self._ask is not None:
+            what = f"{tool.wire} now says something else of itself than when it was accepted:"
+            many = f" ({len(self.held)} tools are others)" if len(self.held) > 1 else ""
+            told = f"{what}\n{self.held[tool.wire]}\nTake what it says now{many}? yes or no"
+            answer = await self._asked(Question(name, told), call)
+        if answer.action != "accept":
+            raise CapabilityError(
+                f"{tool.wire} of the module {name} was not called: what it says of itself has changed, and "
+                "nobody has accepted that.",
+                f"A person looks at it with `textor modules accept {name}`.",
+            )
+        self.accept()
 
     def _digest(self) -> str:
         """What the list of tools depends on; another command may serve others."""
@@ -331,17 +375,21 @@ class Module:
             draft.write_text(json.dumps(content), "utf-8")
             draft.replace(self._cache)
 
-    def _recall(self) -> None:
+    def _recall(self) -> bool:
+        """Read the list that was kept; whether there is one."""
         if self._cache is None:
-            return
+            return False
         try:
             content = json.loads(self._cache.read_text("utf-8"))
-            if content["digest"] == self._digest():
-                self.tools = read_tools(content["tools"], self.spec)
-                self.server = content["server"]
-                self.known = True
+            if content["digest"] != self._digest():
+                return False
+            self.tools = read_tools(content["tools"], self.spec)
+            self.server = content["server"]
+            self._accepted = words_of(content["tools"])
+            self.known = True
         except (OSError, ValueError, KeyError, TypeError):
-            return
+            return False
+        return True
 
 
 async def _over(task: asyncio.Task[None]) -> None:
