@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0  #: seconds to start in the sandbox, and for each call there
 LAST_LINES = 15  #: of what a module that failed wrote
+CRASHED = "Error executing tool"  #: all that the SDK tells of a tool that raised what it did not mean to
+LOOKS, LOOK = 20, 0.05  #: times and seconds in which its traceback is waited for
 LONGEST_RESULT = 1_000  #: characters shown of a result of a trial
 #: A text longer than this cannot be handed to Python on its command line.
 LONGEST_WORD = 100_000
@@ -142,10 +145,43 @@ async def _tried(module: Module, calls: Sequence[Any], scope: Scope) -> list[str
 
 
 async def _called(module: Module, tool: Tool, arguments: dict[str, Json], scope: Scope) -> Outcome:
+    module.log.lines.clear()
     try:
-        return await module.call(tool, arguments, scope)
+        outcome = await module.call(tool, arguments, scope)
     except CapabilityError as error:
         return Outcome.failed(str(error))
+    if outcome.text.strip() != f"{CRASHED} {tool.wire}":
+        return outcome
+    # The SDK keeps from clients what a tool died of. Whoever wrote it has to know, and it stands in
+    # what the module writes beside the protocol, which may come a little later.
+    for _ in range(LOOKS):
+        if crash := crash_of(module.log.lines):
+            return Outcome.failed(crash)
+        await asyncio.sleep(LOOK)
+    return outcome
+
+
+def crash_of(lines: Iterable[str]) -> str:
+    """What a tool died of, with the place in the module's own source, out of a traceback as Python or
+    the SDK's log (in a box of lines) writes it; "" while it is not there."""
+    place = ""
+    for line in lines:
+        plain = line.strip(" │╭╮╰╯─")
+        if "site-packages" not in plain and (found := _PLACE.search(plain)):
+            line, name = next(
+                (a, b) for a, b in (found.group(1, 2), found.group(3, 4), found.group(6, 5)) if a
+            )
+            place = f" (line {line}, in {name})"
+        elif found := _ERROR.fullmatch(plain):
+            return f"{found[0]}{place}"
+    return ""
+
+
+#: As Python writes it, as the log does for a file, and for source that came without one.
+_PLACE = re.compile(r'File ".*", line (\d+), in (\S+)|\S+:(\d+) in (\S+)|^in ([^\s:]+):(\d+)')
+_ERROR = re.compile(
+    r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning|Failed|Iteration|Group)\b(?::.*)?"
+)
 
 
 def _samples(module: Module) -> list[dict[str, Json]]:

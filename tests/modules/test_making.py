@@ -31,7 +31,7 @@ from textor.messages import Context
 from textor.module_catalogues import search
 from textor.module_making import Loaded
 from textor.module_review import review, summary
-from textor.module_trial import sample
+from textor.module_trial import crash_of, sample
 from textor.processors import Models
 from textor.session import Session
 from textor.settings import ModuleSettings
@@ -255,6 +255,24 @@ def test_a_module_is_tried_in_the_sandbox(tmp_path: Path) -> None:
     assert '{"word": "abc"} -> done: 6' in chosen.text
     assert "{} -> failed" in chosen.text and "It has no tool 'words'; it has: letters." in chosen.text
     assert "->" not in listed.text and listed.data[0]["parameters"]["required"] == ["word"]
+
+
+@needs_sandbox
+def test_what_a_tool_dies_of_is_told_to_its_author(tmp_path: Path) -> None:
+    """The SDK says no more than that it died, and writes the rest to its log, in a box."""
+    crashing = COUNTER.replace(
+        "    return len(word) * times", '    return {"tide": times}["ebb and " + word]'
+    )
+    (made_up,) = played(tmp_path, [act("modules.try", source=crashing)], policy="ask", agent="module-coder")
+    assert "-> failed: KeyError: 'ebb and example' (line 10, in letters)" in made_up.text
+    plain = [
+        "Traceback (most recent call last):",
+        '  File "/w/m.py", line 4, in fall',
+        '  File "/v/site-packages/x.py", line 9, in on',
+        "x.y.TideError: low",
+    ]
+    assert crash_of(plain) == "x.y.TideError: low (line 4, in fall)"
+    assert crash_of(["ready", "Warning lights"]) == ""
 
 
 @needs_sandbox

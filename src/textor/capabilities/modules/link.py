@@ -223,7 +223,8 @@ class Link:
             async with self._login() as auth, reaching(spec.address, headers, auth, self._sieve) as made:
                 yield _Made(made)
             return
-        env = {name: os.environ[name] for name in PASSED if name in os.environ} | filled(spec.env, spec.name)
+        env = {name: os.environ[name] for name in PASSED if name in os.environ}
+        env |= {"COLUMNS": "160"} | filled(spec.env, spec.name)  # its log is no terminal of 80 columns
         argv = placed(spec)
         cwd = spec.cwd or None
         if cwd is not None and not os.path.isdir(cwd):  # noqa: ASYNC240, PTH112
