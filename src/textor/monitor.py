@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -122,9 +123,7 @@ class Monitor(TableProvider):
         real = await asyncio.to_thread(resolve, wanted, scope.workspace)
         for each in watched(scope.state, scope.agent):
             if each.real == real or wanted in (each.name, str(each.index)):
-                await scope.post(
-                    e.Stored(AREA, f"{scope.agent}:{each.real}", None), f"unmonitor {scope.key}"
-                )
+                await scope.post(e.Stored(AREA, f"{scope.agent}:{each.real}", None), f"unmonitor {scope.key}")
                 await scope.until(lambda state: each not in watched(state, scope.agent) or None)  # noqa: B023
                 return Outcome("done", f"{each.name} is no longer in view.")
         names = ", ".join(w.name for w in watched(scope.state, scope.agent)) or "nothing"
@@ -139,9 +138,10 @@ class Monitor(TableProvider):
         try:
             timeout = arguments["timeout"] / 1000
             await asyncio.wait([message, changed], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-            if changed.done():
-                return Outcome("done", "; ".join(changed.result()) + ".")
-            return Outcome("done", "A message has come." if message.done() else "The time is over.")
+            told = "; ".join(changed.result()) + "." if changed.done() else ""
+            told = told or ("A message has come." if message.done() else "The time is over.")
+            # with the time, so that one who waits again and again does not seem to go round in circles
+            return Outcome("done", f"{told} It is {utc(scope.now)}.")
         except asyncio.CancelledError:
             return Outcome("cancelled", "The waiting was cancelled.")
         finally:
@@ -213,6 +213,11 @@ def watched(state: State, agent: str, *, folders: bool = False) -> list[Watched]
             found.append(Watched(str(Path(each.name).parent), parent, None))
         found.append(each)
     return found
+
+
+def utc(seconds: float) -> str:
+    """A time as contexts show it: "2024-10-18T12:00:00Z"."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _news(known: Facts, now: Facts) -> list[str]:

@@ -41,6 +41,11 @@ class Scope:
         return known or self._runner.state.values[handle]
 
     @property
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._runner.services.clock()
+
+    @property
     def state(self) -> State:
         """The session as it is now."""
         return self._runner.state

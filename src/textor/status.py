@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textor.capabilities.system import System
 from textor.capabilities.watch import View, views
 from textor.kernel.state import AgentState, State
-from textor.monitor import Monitor, watched
+from textor.monitor import Monitor, utc, watched
 
 if TYPE_CHECKING:
     from textor.containers.rows import Row
@@ -111,7 +110,7 @@ def system_part(monitor: Monitor, system: System) -> StatusPart:
         load = system.load(Path(created.workspace))
         waiting = len(monitor.stdio) if monitor.stdio.session == created.session else 0
         figures = {
-            "time": f"{datetime.fromtimestamp(moment.now, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            "time": utc(moment.now),
             "cpu": load.cpu,
             "gpu": load.gpu,
             "memory_used": load.memory_used,

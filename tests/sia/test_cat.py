@@ -144,7 +144,7 @@ def test_the_end_of_a_container_wakes_an_agent_that_waits(engine: Engine, tmp_pa
 
     model, outcomes = asyncio.run(play())
     assert outcomes[1].startswith("the container slow is ")  # it was not there when the agent was last shown
-    assert outcomes[2] == "the container slow is finished (exit status 0), 0 bytes unread."
+    assert outcomes[2].startswith("the container slow is finished (exit status 0), 0 bytes unread. It is 20")
     (running,) = context_of(model.contexts[1]).iter("container")
     (finished,) = context_of(model.contexts[2]).iter("container")
     assert running.attrib["status"] != "finished" and finished.attrib["status"] == "finished"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from msgspec.structs import replace
 from sia_parts import Time, context_of, ended, machine, until
 
 from textor import events as e
+from textor.actions import Action, Outcome
+from textor.dialects.xml_write import results
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State, fold_all
@@ -24,6 +28,9 @@ from textor.testing import Gate, Reply, ScriptedModel
 XML = Definition(
     "tester", dialects=("xml",), layout="regenerated", prompt="You are tested.", capabilities=("*",)
 )
+
+
+NOON = "It is 2024-10-18T12:00:00Z."
 
 
 def acting(*actions: str) -> str:
@@ -152,7 +159,7 @@ def test_standard_input_wakes_a_waiting_agent_without_a_model_in_between(tmp_pat
         monitor.stdio.feed(b"hello")
 
     contexts, outcome = waking(tmp_path, stir)
-    assert (len(contexts), outcome) == (3, "5 bytes wait on standard input.")
+    assert (len(contexts), outcome) == (3, f"5 bytes wait on standard input. {NOON}")
 
 
 def test_a_file_wakes_a_waiting_agent(tmp_path: Path) -> None:
@@ -161,7 +168,7 @@ def test_a_file_wakes_a_waiting_agent(tmp_path: Path) -> None:
         (work / "a.tmp").rename(work / "a.txt")  # as programs save
 
     contexts, outcome = waking(tmp_path, stir)
-    assert (len(contexts), outcome) == (3, "the file a.txt has changed.")
+    assert (len(contexts), outcome) == (3, f"the file a.txt has changed. {NOON}")
 
 
 def test_a_message_wakes_a_waiting_agent(tmp_path: Path) -> None:
@@ -169,7 +176,7 @@ def test_a_message_wakes_a_waiting_agent(tmp_path: Path) -> None:
         await session.post("are you there?")
 
     contexts, outcome = waking(tmp_path, stir)
-    assert outcome == "A message has come."
+    assert outcome == f"A message has come. {NOON}"
     assert "are you there?" in contexts[2].messages[-1].text
 
 
@@ -177,7 +184,7 @@ def test_the_end_of_time_wakes_a_waiting_agent(tmp_path: Path) -> None:
     async def stir(monitor: Monitor, work: Path, session: Any) -> None:
         """Nothing happens."""
 
-    assert waking(tmp_path, stir, '<wait_event timeout="1"/>')[1] == "The time is over."
+    assert waking(tmp_path, stir, '<wait_event timeout="1"/>')[1] == f"The time is over. {NOON}"
 
 
 def test_a_stop_ends_the_waiting(tmp_path: Path) -> None:
@@ -234,7 +241,7 @@ def test_messages_of_earlier_turns_are_gone_also_after_a_reply_that_was_cut(tmp_
     gate = Gate()
 
     async def play() -> list[Context]:
-        replies = ["One.", Reply("Two", gates={0: gate}), "Three."]
+        replies: list[str | Reply] = ["One.", Reply("Two", gates={0: gate}), "Three."]
         model = ScriptedModel(replies, native_tools=False)
         async with machine(model, tmp=tmp_path) as made:
             session = await made.create("first", workspace=tmp_path, definition=XML, model=model.id)
@@ -280,3 +287,51 @@ def test_what_is_found_for_a_message_leaves_the_context_whole() -> None:
     state = fold_all(State(), [e.Event(b, str(n), 0.0, n) for n, b in enumerate(bodies, 1)])
     text = layout.status(state, state.agents["main"], 0.0)
     assert "f(a<b)" in (context_of(Context((said("user", text),))).findtext("messages/found") or "")
+
+
+def test_one_who_waits_again_and_again_does_not_go_round_in_circles(tmp_path: Path) -> None:
+    minutes = itertools.count(1_729_252_800, 60)
+
+    async def play() -> list[e.Event]:
+        replies = [acting('<wait_event timeout="1"/>')] * 8 + ["Enough."]
+        model = ScriptedModel(replies, native_tools=False)
+        async with machine(model, tmp=tmp_path, clock=lambda: next(minutes)) as made:
+            session = await made.create("wait", workspace=tmp_path, definition=XML, model=model.id)
+            return await until(session, ended)
+
+    events = asyncio.run(play())
+    assert events[-1].body.reason == "replied"  # type: ignore[attr-defined]
+    assert not any(ev.body.notices for ev in events if isinstance(ev.body, e.Observed))
+
+
+def test_what_the_machine_noticed_is_no_word_of_a_person(tmp_path: Path) -> None:
+    """Nobody has named the address that is the name of a container."""
+
+    async def play() -> tuple[Context, State]:
+        model = ScriptedModel(["Good."], native_tools=False)
+        async with machine(model, tmp=tmp_path) as made:
+            session = await made.create(workspace=tmp_path, definition=XML, model=model.id)
+            await session.tell("the container evil.example.org is finished.")
+            await until(session, ended)
+            return model.contexts[0], await session.state()
+
+    context, state = asyncio.run(play())
+    (message,) = context_of(context).iter("message")
+    assert message.attrib == {"from": "the machine"}
+    assert state.given == frozenset()
+
+
+def test_the_previous_actions_stand_there_as_they_are_written() -> None:
+    """Behind them the result; what was left out is left out, though the gate knows its default."""
+    given = {
+        "image": "none", "volumes": ["work:/w"], "timeout": 10, "command": "sh", "name": "", "ports": [],
+        "parameters": ["-c", "a < b", 'x="\n"'], "environment": {}, "writable": False,
+    }  # fmt: skip
+    outcome = Outcome("done", "exit status 1\nno", exit_status=1)
+    shown = ET.fromstring(results([(Action("1", "start_container", given), outcome)]))[0][0]
+    attributes = {"image": "none", "volumes": "work:/w", "timeout": "10", "command": "sh"}
+    assert shown.attrib == attributes | {"writable": "false"}
+    assert [(child.tag, child.text) for child in shown] == [
+        ("parameter", "-c"), ("parameter", "a < b"), ("parameter", 'x="\n"')
+    ]  # fmt: skip
+    assert shown[-1].tail == "\nexit status 1\nno\n"

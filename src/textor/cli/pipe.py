@@ -14,12 +14,17 @@ from textor.errors import UseError
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
+    from textor.events import TurnEnded
     from textor.kernel.state import State
     from textor.monitor import Monitor
     from textor.session import Session
     from textor.stdio import Stdio
 
 AGENT = "sia"
+#: Limits of one turn: they end it, and not this program.
+OF_A_TURN = ("iterations", "seconds", "loop")
+#: Seconds of rest after such a limit, unless something changes before.
+REST = 60.0
 
 
 async def run(args: argparse.Namespace) -> int:
@@ -73,21 +78,37 @@ class _Pipe:
         from textor.cli.attend import Attendant
         from textor.cli.run import code_of, why
 
-        after = 0
+        after, limits = 0, 0  # turns in a row that ended at a limit of theirs
+        ended: TurnEnded | None = None
         while True:
             state = await self.session.state()
             main = state.agents["main"]
             if main.turn is None and not main.inbox:
-                if self._is_over(state):
-                    return DONE
-                told = await self.monitor.change(lambda state=state: state, "main")  # type: ignore[misc]
-                await self.session.post("; ".join(told) + ".")
+                if self._is_over(state) and limits != 1:
+                    return code_of(ended) if ended and limits else DONE
+                await self.session.tell(await self._changed(state, ended.detail if ended and limits else ""))
             attendant = Attendant(self.session, self.terminal, attended=False)
             ended = await attendant.until_end(after=after)
             after = (await self.session.state()).seq
-            if ended.reason not in ("replied", "asked"):
-                self.terminal.say(f"textor: {why(ended)}", "bad")
+            if ended.reason in ("replied", "asked"):
+                limits = 0
+                continue
+            self.terminal.say(f"textor: {why(ended)}", "bad")
+            if ended.reason != "limit" or ended.detail not in OF_A_TURN:
                 return INTERRUPTED if attendant.interrupted else code_of(ended)
+            limits += 1
+
+    async def _changed(self, state: State, limit: str) -> str:
+        """Wait for what begins the next turn. After a `limit` of one turn it comes by itself: an agent
+        at work is not to lie there for ever because it has worked for long."""
+        changed = self.monitor.change(lambda: state, "main")
+        if not limit:
+            return "; ".join(await changed) + "."
+        told = f"The turn before has ended at its limit ({limit}). Go on with what is still to be done."
+        try:
+            return "; ".join(await asyncio.wait_for(changed, REST)) + f". {told}"
+        except TimeoutError:
+            return told
 
     def _is_over(self, state: State) -> bool:
         """Whether nothing can wake the agent any more that it has not been told."""

@@ -19,8 +19,9 @@ _STATES = {
 def outcome_text(outcome: Outcome) -> str:
     """The outcome in words: its state where it is not done, the exit status of a program, its text."""
     said = _STATES.get(outcome.state, "")
-    if outcome.exit_status is not None:
-        said += f"exit status {outcome.exit_status}\n"
+    status = f"exit status {outcome.exit_status}"
+    if outcome.exit_status is not None and not outcome.text.startswith(status):
+        said += f"{status}\n"
     text = said + outcome.text
     return text.rstrip(": \n") if said and not outcome.text else text or "Done."
 

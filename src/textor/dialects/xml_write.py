@@ -113,16 +113,28 @@ def results(outcomes: Sequence[tuple[Action, Outcome]]) -> str:
 
 
 def _result(name: str, action: Action, outcome: Outcome) -> str:
-    parameters = "".join(
-        f' {_NOT_NAME.sub("_", key)}="{_short(value)}"' for key, value in action.arguments.items()
-    )
-    return f"<{name}{parameters}>\n{escaped(outcome_text(outcome))}\n</{name}>"
+    """The parameters as they are written: one text as an attribute, more as elements. What is empty
+    was mostly left out, and is left out."""
+    attributes, elements = "", ""
+    for key, value in action.arguments.items():
+        plain = _NOT_NAME.sub("_", key)
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value):
+            one = plain.removesuffix("s")
+            elements += "".join(f"\n  <{one}>{escaped(_short(text))}</{one}>" for text in value)
+        elif isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            attributes += f' {plain}="{_quoted(value[0])}"'
+        elif value not in ("", [], {}, None):
+            attributes += f' {plain}="{_quoted(value)}"'
+    return f"<{name}{attributes}>{elements}\n{escaped(outcome_text(outcome))}\n</{name}>"
+
+
+def _quoted(value: Json) -> str:
+    return escaped(_short(value)).replace('"', "&quot;").replace("\n", "&#10;")
 
 
 def _short(value: Json) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-    return escaped(text).replace('"', "&quot;")
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
 # -- what is taught ------------------------------------------------------------------------
