@@ -78,8 +78,10 @@ class Checks:
             place = Path(folder)
             if fault := await asyncio.to_thread(_copied, tree, place / "source"):
                 return Report(fault, "")
+            changed = await asyncio.to_thread(_changed, tree)
             try:
-                return await _Check(tools, place, tests).made(self._other_packages(place / "source"))
+                check = _Check(tools, place, tests, changed)
+                return await check.made(self._other_packages(place / "source"))
             finally:
                 if tools.sandbox is not None:
                     await tools.sandbox.close()
@@ -109,19 +111,21 @@ class Checks:
 
 
 class _Check:
-    """One change, copied to `place/source`."""
+    """One change, copied to `place/source`; `changed` are the files of Python in it."""
 
-    def __init__(self, tools: Tools, place: Path, tests: Sequence[str]) -> None:
+    def __init__(self, tools: Tools, place: Path, tests: Sequence[str], changed: Sequence[str]) -> None:
         self._tools = tools
         self._place = place
         self._tests = tests
+        self._changed = changed
 
     async def made(self, remark: str) -> Report:
         told = [remark] if remark else []
         python = self._tools.python
         reading = [("compileall", [python, "-I", "-S", "-m", "compileall", "-q", "-f", "src/textor"])]
         if self._has("ruff"):
-            reading.append(("ruff", [python, "-P", "-m", "ruff", "check", "--quiet", "--no-cache", "src"]))
+            lint = [python, "-P", "-m", "ruff", "check", "--quiet", "--no-cache", *self._changed]
+            reading += [("ruff", lint)] if self._changed else []
         else:
             told.append("It was not linted: there is no ruff here.")
         for name, argv in reading:
@@ -189,6 +193,13 @@ def _copied(tree: Path, to: Path) -> str:
     copy = ["git", "-C", str(tree), "checkout-index", "--all", f"--prefix={to}/"]
     subprocess.run(copy, capture_output=True, check=True)
     return ""
+
+
+def _changed(tree: Path) -> list[str]:
+    """The files of Python that the index changes; what stood before was not this change's fault."""
+    command = ["git", "-C", str(tree), "diff", "--cached", "--name-only", "-z", "--diff-filter=d", "HEAD"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [f"./{name}" for name in told.split("\0") if name.endswith(".py")]
 
 
 def _how(ended: Ended) -> str:

@@ -188,10 +188,12 @@ def _text_of(path: Path) -> str | None:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return None
-        return file.read(len(TEXT.encode()) + 1).decode("utf-8", "replace")
+        return os.read(handle, len(TEXT.encode()) + 1).decode("utf-8", "replace")
+    finally:
+        os.close(handle)
 
 
 def _lies(path: Path) -> bool:
