@@ -234,6 +234,12 @@ def star(*numbers: int): ...
 def stars(**options: int): ...
 def unknown(x: Missing): ...  # noqa: F821
 def strange(x: threading.Lock): ...
+def piecewise(n: int):
+    yield n
+
+
+async def streamed(n: int):
+    yield n
 
 
 @pytest.mark.parametrize(
@@ -244,6 +250,8 @@ def strange(x: threading.Lock): ...
         (unknown, "unknown: its annotations cannot be read: name 'Missing'"),
         (strange, "strange: the type of the parameter x cannot be described"),
         (lambda x: x, "'<lambda>' is no name"),
+        (piecewise, "piecewise yields its results one by one."),
+        (streamed, "streamed yields its results one by one."),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_a_sentence(function, said):
@@ -258,6 +266,8 @@ def test_two_of_one_name_and_wrong_marks_are_refused():
         asyncio.run(FunctionProvider([add, add]).capabilities())
     with pytest.raises(UseError, match="no effect 'delete'"):
         capability(effects=["delete"])  # type: ignore[list-item]
+    with pytest.raises(UseError, match="marks functions, not <class 'int'>"):
+        capability(int)
     with pytest.raises(UseError, match="no repeat"):
         capability(repeat="twice")  # type: ignore[call-overload]
 

@@ -100,7 +100,7 @@ def capability(
         target = getattr(function, "__func__", function)
         try:
             setattr(target, _MARK, mark)
-        except AttributeError:
+        except (AttributeError, TypeError):  # the latter for a class of Python itself
             raise UseError(f"capability marks functions, not {function!r:.80}.") from None
         return function
 
@@ -179,6 +179,10 @@ def read_function(function: Callable[..., Any], provider: str = "functions") -> 
     doc = read_docstring(inspect.getdoc(own) or "")
     called = own if inspect.isroutine(own) else type(own).__call__
     is_async = inspect.iscoroutinefunction(inspect.unwrap(called))
+    if any(
+        yields(inspect.unwrap(called)) for yields in (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    ):
+        raise UseError(f"{name} yields its results one by one.", "An outcome is one result: return a list.")
     adapters: dict[str, TypeAdapter[Any]] = {}
     scopes: list[str] = []
     for parameter in signature.parameters.values():
