@@ -290,3 +290,16 @@ def test_lines_are_found_by_path() -> None:
     assert line_of(text, ("r", 0, "missing")) == 4
     assert line_of(text, ("q.w", "k")) == 7
     assert line_of(text, ("nothing",)) == 0
+
+
+def test_a_misspelt_key_of_models_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[models]\ndefualt = "oai:gpt-4o"\n')
+    with pytest.raises(ConfigError, match="Did you mean default"):
+        load(file, env={})
+    file.write_text('[models]\ncodr = "oai:gpt-4o"\nnight-clerk = "oai:gpt-4o"\n')
+    (warning,) = load(file, env={}).warnings
+    assert "models.codr" in warning and "Did you mean coder?" in warning
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "codr.md").write_text("You code.")
+    assert load(file, env={}).warnings == ()

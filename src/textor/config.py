@@ -204,6 +204,7 @@ def load(
     secrets = [*(p.api_key for p in file.providers.values()), file.apps.email.password]
     if text is not None and _open_to_others(path) and any(secrets):
         warnings.append(f"Others can read the keys in {path}; `chmod 600 {path}` keeps them yours.")
+    warnings += _strange_models(file.models, path)
     limits = Limits(**{f: getattr(file.limits, f) for f in LimitSettings.__struct_fields__})
     return Config(
         path=path,
@@ -222,6 +223,24 @@ def load(
         sources=sources,
         warnings=tuple(warnings),
     )
+
+
+def _strange_models(models: dict[str, str], path: Path) -> list[str]:
+    """Keys of [models] that look misspelt: any agent type may stand there, so a name that is none of
+    those known here is only a warning. Raises `ConfigError` for a misspelt `default`."""
+    here = {file.stem for file in (path.parent / "agents").glob("*.md")}
+    box = {file.stem for file in (Path(__file__).parent / "agents").glob("*.md")}
+    told = []
+    for key in models.keys() - here - box - {"default"}:
+        from textor.near import did_you_mean, nearest
+
+        near = nearest(key, ["default", *sorted(here | box)], 1)
+        sentence = f"{path}: models.{key} is neither default nor an agent type of the box or beside this file"
+        if near == ("default",):
+            raise ConfigError(f"{sentence}.", did_you_mean(near))
+        if near:
+            told.append(f"{sentence}. {did_you_mean(near)}")
+    return told
 
 
 def _read(path: Path) -> str | None:
