@@ -11,13 +11,14 @@ from version_parts import BASE, Workshop, git, own_repository
 
 from textor.actions import Action, Outcome
 from textor.capabilities.places import Judged
-from textor.errors import TextorError
+from textor.errors import TextorError, UseError
 from textor.journal.blobs import MemoryBlobs
 from textor.self_provider import self_provider
 from textor.versions import Versions
 
 #: A test that tries to get out, and tells what it could do; `conftest.py` would do it unasked.
-REACHES = """
+REACHES = """\
+# ruff: noqa
 def _reached():
     import socket
     found = []
@@ -57,6 +58,16 @@ def added(path: str, text: str) -> str:
     return "\n".join(
         [f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@", *(f"+{x}" for x in lines), ""]
     )
+
+
+def changed(place: Path, name: str, old: str, new: str) -> str:
+    """A patch that puts another text in the place of one."""
+    path = place / name
+    path.write_text(path.read_text("utf-8").replace(old, new), "utf-8")
+    patch = git(place, "diff")
+    git(place, "checkout", ".")
+    assert patch
+    return patch
 
 
 def propose(
@@ -111,7 +122,7 @@ def test_a_change_whose_tests_fail_is_not_taken_and_the_output_tells_why(mine: V
 def test_nothing_of_a_change_runs_on_this_machine(mine: Versions, tmp_path: Path, base: str) -> None:
     """Neither its tests nor what runs beside them gets out; the test says what it reached."""
     mark = tmp_path / "mark"
-    code = REACHES.format(place=str(mark)).lstrip()
+    code = REACHES.format(place=str(mark))
     patch = added("tests/xml_parts/conftest.py", f"{code}\n\n_reached()\n")
     test = f"{code}\n\ndef test_it() -> None:\n    assert 'connected' not in _reached()\n"
     patch += added("tests/xml_parts/test_reach.py", test) + added(
@@ -125,16 +136,9 @@ def test_nothing_of_a_change_runs_on_this_machine(mine: Versions, tmp_path: Path
 def test_without_named_tests_quick_ones_are_run(mine: Versions) -> None:
     done = propose(mine, "", "quick", added("src/textor/notes.py", "NOTES = 1\n"))
     assert done.state == "done" and "The quick tests were run in bubblewrap" in done.text, done.text
-    broken = added("src/textor/dialects/xml_note.py", "NOTES = 1\n")
-    broken += """\
---- a/src/textor/dialects/xml.py
-+++ b/src/textor/dialects/xml.py
-@@ -1,1 +1,2 @@
-+raise RuntimeError("no dialect")
-"""
-    first = git(mine.repository, "show", "main:src/textor/dialects/xml.py").splitlines()[0]
-    told = propose(mine, "", "quick", broken + f" {first}\n")
-    assert told.state == "failed", told.text
+    broken = changed(mine.repository, "src/textor/dialects/xml_write.py", "CDATA", "CDATE")
+    told = propose(mine, "", "quick", broken)
+    assert told.state == "failed" and "The quick tests" in told.text and "exit status 1" in told.text
 
 
 def test_what_does_not_lint_and_what_is_a_link_is_not_taken(mine: Versions) -> None:
@@ -154,7 +158,7 @@ def test_without_a_sandbox_no_test_runs_and_that_is_said(
     (tmp_path / "git").symlink_to("/usr/bin/git")
     monkeypatch.setenv("PATH", str(tmp_path))
     mark = tmp_path / "mark"
-    patch = added("tests/test_notes.py", f"open({str(mark)!r}, 'w')\n")
+    patch = added("tests/test_notes.py", REACHES.format(place=str(mark)) + "\n\n_reached()\n")
     done = propose(mine, "", "bare", patch, ["tests/test_notes.py"])
     assert done.state == "done" and "No tests were run: they are code" in done.text
     assert "bwrap) is not installed" in done.text and "exit status" not in done.text
@@ -169,18 +173,12 @@ def test_paths_that_are_no_tests_are_refused(mine: Versions) -> None:
 
 def test_packages_that_a_change_asks_for_are_not_fetched(tmp_path: Path) -> None:
     place = own_repository(tmp_path / "own")
-    old = (place / "pyproject.toml").read_text()
-    (place / "pyproject.toml").write_text(
-        old.replace('"msgspec>=0.20",', '"msgspec>=0.20", "no-such-thing",')
-    )
-    patch = git(place, "diff")
-    git(place, "checkout", ".")
+    patch = changed(place, "pyproject.toml", '"msgspec>=0.20",', '"msgspec>=0.20", "no-such-thing",')
     done = propose(Versions(tmp_path / "data", place), "", "more", patch, ["tests/dialects/test_xml.py"])
     assert done.state == "done" and "none was fetched for it" in done.text
-    (place / "pyproject.toml").write_text(old.replace('"msgspec>=0.20",', '"x @ https://e.org/x.tar.gz",'))
+    path = place / "pyproject.toml"
+    path.write_text(path.read_text().replace('"msgspec>=0.20"', '"x @ https://e.org/x.tar.gz"'))
     git(place, "commit", "-am", "bad")
     git(place, "tag", "bad")
-    from textor.errors import UseError
-
     with pytest.raises(UseError, match="no package of an index by its name"):
         Versions(tmp_path / "data", place).build("bad")
