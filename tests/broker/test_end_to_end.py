@@ -143,6 +143,29 @@ def test_a_picture_that_comes_of_a_line_is_shown_and_the_window_is_found(tmp_pat
     asyncio.run(test())
 
 
+def test_an_app_is_installed_opened_and_removed_on_the_page(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with with_apps([], tmp_path) as (made, address), chromium() as browser:
+            refused = await ask(address, "/api/apps/install", {"app": "paint"})
+            assert (refused.status, "No app 'paint' is in the box" in refused.text) == (400, True)
+            async with page_of(browser, address) as page:
+                await page.get_by_role("link", name="Apps", exact=True).click()
+                box = page.get_by_label("In the box")
+                await box.get_by_role("button", name="Install drawing").click()
+                app = page.get_by_role("article", name="Drawing")
+                await app.get_by_role("button", name="Open a window").click()
+                async with page.expect_popup() as opening:
+                    await app.get_by_role("link", name=re.compile("^Show drawing-")).click()
+                await (await opening.value).get_by_role("radio", name="Rectangle").wait_for()
+                assert await box.get_by_role("button").count() == 3
+                await page.screenshot(path=shot(tmp_path, "apps"))
+                await app.get_by_role("button", name="Remove Drawing").click()
+                await box.get_by_role("button", name="Install drawing").wait_for()
+                assert "drawing" not in made.broker.apps.book.apps
+
+    asyncio.run(test())
+
+
 def test_a_weak_line_is_chosen_by_hand_and_the_gate_is_answered_in_the_page(tmp_path: Path) -> None:
     reply = "start email application\nplease jot [hello] down\nsend email"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from textor.cli import DONE, FAILED
+from textor.broker.box import IN_THE_BOX
+from textor.cli import DONE
 from textor.cli.parser import Commands
 from textor.errors import UseError
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from textor.broker.provider import AppsProvider
     from textor.config import Config
     from textor.events import Stored
-
-IN_THE_BOX = ("email", "chart", "calendar", "drawing")
-TIMEOUT = 60  #: seconds that an app may take to install itself
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -127,25 +124,14 @@ async def show(args: argparse.Namespace) -> int:
 
 async def install(args: argparse.Namespace) -> int:
     """Run the program's own --install against our server, or against one that lives as long as that."""
-    import asyncio
-
+    from textor.broker import box
     from textor.server.token import load_token
 
-    if args.app not in IN_THE_BOX:
-        hint = f"There is: {', '.join(IN_THE_BOX)}. Any other program registers itself with its --install."
-        raise UseError(f"No app {args.app!r} is in the box.", hint)
     async with _apps() as (config, _):
         pass
     async with _address(config) as address:
-        given = {
-            "TEXTOR_URL": address,
-            "TEXTOR_TOKEN": load_token(config.data),
-            "TEXTOR_DATA": str(config.data),
-        }
-        command = (sys.executable, "-P", "-m", f"textor.apps.{args.app}", "--install")
-        program = await asyncio.create_subprocess_exec(*command, env=os.environ | given)
-        async with asyncio.timeout(TIMEOUT):
-            return DONE if await program.wait() == 0 else FAILED
+        print(await box.install(args.app, address, load_token(config.data), config.data))
+    return DONE
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@
 | GET /api/apps | the apps, their windows, what waits for a yes |
 | GET /api/apps/pending | what waits |
 | POST /api/apps/pending/CLASS | `{allow}` |
+| POST /api/apps/install | `{app}`: one that is in the box |
 | POST /api/apps/start, /stop, /point | `{app}`: a class, or the id of an instance |
 | GET /api/profiles; POST | `{name, apps}` makes one, `{name, remove: true}`, `{active: NAME}` |
 | POST /v1/embeddings | as OpenAI has it |
@@ -28,6 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from textor.broker.book import Conflict
+from textor.broker.box import install, missing
 from textor.broker.forms import ExampleForm, Form, read_example, read_form
 from textor.broker.view import app_json, document_example, document_form, instance_json, profiles_json
 from textor.errors import CapabilityError, ModelError, UseError
@@ -57,7 +59,7 @@ WAITS = "This registration waits for a yes of the person; with the token it coun
 def broker_routes(machine: Machine, token: str) -> list[Route]:
     """The routes, in front of the page's."""
     api = Registering(machine, token)
-    desk = Desk(machine)
+    desk = Desk(machine, token)
 
     def private(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
         return Route(path, answering(endpoint, token), methods=[method])
@@ -76,6 +78,7 @@ def broker_routes(machine: Machine, token: str) -> list[Route]:
         private("/api/apps", desk.apps),
         private("/api/apps/pending", desk.pending),
         private("/api/apps/pending/{name}", desk.decide, "POST"),
+        private("/api/apps/install", desk.install, "POST"),
         private("/api/apps/start", desk.start, "POST"),
         private("/api/apps/stop", desk.stop, "POST"),
         private("/api/apps/point", desk.point, "POST"),
@@ -161,8 +164,9 @@ class Texts(msgspec.Struct, frozen=True):
 class Desk:
     """What the person's faces ask for."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, token: str) -> None:
         self._machine = machine
+        self._token = token
 
     async def apps(self, request: Request) -> Response:
         broker = self._machine.broker
@@ -173,8 +177,16 @@ class Desk:
                 "apps": [app_json(app, broker.apps, records) for app in book.apps.values()],
                 "pending": broker.waiting.listed(book),
                 "profile": book.active,
+                "box": missing(app.launch.form.arguments for app in book.apps.values()),
             }
         )
+
+    async def install(self, request: Request) -> Response:
+        wish = read_json(await body_of(request), Wish)
+        host, port = request.scope["server"]
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        told = await install(wish.app, address, self._token, self._machine.config.data)
+        return as_json({"text": told}, 201)
 
     async def pending(self, request: Request) -> Response:
         broker = self._machine.broker

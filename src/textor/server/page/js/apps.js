@@ -4,7 +4,7 @@ import { html, sentence, signal, useEffect, useState } from "./lib.js";
 import { call, token } from "./net.js";
 
 /** @type {import("../vendor/signals.js").Signal<AppList>} */
-export const apps = signal({ apps: [], pending: [], profile: "" });
+export const apps = signal({ apps: [], pending: [], profile: "", box: [] });
 
 const LOOK = 15_000; // milliseconds between two looks while the page is seen
 
@@ -36,11 +36,11 @@ export function AppsPage() {
   useEffect(() => {
     refreshApps();
   }, []);
-  /** @param {string} path @param {unknown} body */
-  const tell = async (path, body) => {
+  /** @param {string} path @param {unknown} body @param {string} [method] */
+  const tell = async (path, body, method = "POST") => {
     setProblem("");
     try {
-      await call("POST", path, body);
+      await call(method, path, body);
     } catch (error) {
       setProblem(sentence(error));
     }
@@ -51,15 +51,35 @@ export function AppsPage() {
     <div class="items">
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       ${list.pending.map((p) => html`<${Pending} key=${p.class} waits=${p} tell=${tell} />`)}
-      ${!list.apps.length &&
-      html`<p class="lead">No app is installed. In the box are four; <code>textor apps install email</code> takes the
-        first of them in.</p>`}
+      ${!list.apps.length && html`<p class="lead">No app is installed.</p>`}
       ${list.apps.map((app) => html`<${App} key=${app.class} app=${app} tell=${tell} />`)}
+      ${list.box.length > 0 && html`<${Box} names=${list.box} tell=${tell} />`}
     </div>
   </div>`;
 }
 
-/** @typedef {(path: string, body: unknown) => Promise<void>} Tell */
+/** @typedef {(path: string, body: unknown, method?: string) => Promise<void>} Tell */
+
+/** The programs that come with Textor. @param {{names: string[], tell: Tell}} props */
+function Box({ names, tell }) {
+  const [busy, setBusy] = useState("");
+  /** @param {string} app */
+  const install = async (app) => {
+    setBusy(app);
+    await tell("/api/apps/install", { app });
+    setBusy("");
+  };
+  return html`<section class="action" aria-label="In the box">
+    <p class="why">These come with Textor:</p>
+    <div class="buttons">
+      ${names.map(
+        (name) => html`<button key=${name} type="button" disabled=${busy !== ""} onClick=${() => install(name)}>
+          ${busy === name ? "Installing" : "Install"} ${name}
+        </button>`,
+      )}
+    </div>
+  </section>`;
+}
 
 /** @param {{waits: PendingApp, tell: Tell}} props */
 function Pending({ waits, tell }) {
@@ -104,6 +124,10 @@ function App({ app, tell }) {
         ${app.capabilities.map((c) => html`<li key=${c.name}><code>${c.phrase}</code> <span class="why">${c.purpose}</span></li>`)}
       </ul>
     </details>
-    <div class="buttons"><button type="button" onClick=${() => tell("/api/apps/start", { app: app.class })}>Open a window</button></div>
+    <div class="buttons">
+      <button type="button" onClick=${() => tell("/api/apps/start", { app: app.class })}>Open a window</button>
+      <button type="button" class="quiet" aria-label=${`Remove ${app.title}`}
+        onClick=${() => tell(`/capability/${encodeURIComponent(app.class)}`, undefined, "DELETE")}>Remove</button>
+    </div>
   </article>`;
 }

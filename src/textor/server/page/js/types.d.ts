@@ -144,4 +144,6 @@ interface AppList {
   apps: AppInfo[];
   pending: PendingApp[];
   profile: string;
+  /** what is in the box and not installed */
+  box: string[];
 }
