@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+import os
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -45,7 +47,7 @@ from textor.policy import Gate, Labelling
 from textor.policy.rules import AREA as RULES
 from textor.processors import ModelInfo, Models, model_for, named_models
 from textor.scope import Scope
-from textor.secrets import KNOWN, Masking, from_environment
+from textor.secrets import EMAIL, KNOWN, Handed, Masking, from_environment, from_keyring
 from textor.select_llm import select_provider
 from textor.self_provider import self_provider
 from textor.session import Session
@@ -274,14 +276,18 @@ def guarded(config: Config) -> tuple[Path, ...]:
     journal = config.data / "journal.db"
     beside = [journal.with_name(journal.name + end) for end in ("", "-wal", "-shm", "-blobs")]
     modules = folder_of(config.data)  # what was loaded from there runs unasked
-    return (config.path, config.agents, modules, config.data / "token", config.data / "versions", *beside)
+    more = [config.data / name for name in ("token", "versions", "handed")]
+    return (config.path, config.agents, modules, *more, *beside)
 
 
 def known_secrets(config: Config) -> None:
     """Have the keys of the configuration, of the environment and of our own server masked."""
     for provider, settings in config.providers.items():
         KNOWN.add(f"providers.{provider}.api_key", settings.api_key)
-    KNOWN.add("apps.email.password", config.apps.email.password)
+    mail = config.apps.email
+    KNOWN.add("apps.email.password", mail.password)
+    if mail.user and not mail.password:  # beside us: a keyring may wait for a person to unlock it
+        threading.Thread(target=_mask_from_keyring, args=[mail.user], name="keyring", daemon=True).start()
     for name, secret in from_environment():
         KNOWN.add(name, secret)
     with suppress(OSError, UnicodeDecodeError):
@@ -289,6 +295,10 @@ def known_secrets(config: Config) -> None:
     for handler in logging.getLogger().handlers:
         if not any(isinstance(known, Masking) for known in handler.filters):
             handler.addFilter(Masking())
+
+
+def _mask_from_keyring(user: str) -> None:
+    KNOWN.add("apps.email.password", from_keyring(EMAIL, user))
 
 
 async def make_services(
@@ -374,6 +384,8 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
     apps = AppsProvider(journal, None if memory else config.data)
     providers = [*await core_providers(config, memory=memory), apps]
     services = await make_services(config, journal, models, providers)
+    if not memory:
+        services.hub.secrets = Handed(config.data / "handed")
     machine = Machine(config, services, models, providers)
     following = None if memory else await follow_modules(config, services)
     lock = None if memory else HostLock(config.data / "host.lock")
@@ -384,6 +396,9 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
         waiting = asyncio.create_task(_host_when_free(machine, lock), name="host when free")
     try:
         yield machine
+    except Exception:
+        _leave_containers(providers)
+        raise
     finally:
         for task in (waiting, following):
             if task is not None:
@@ -393,6 +408,16 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
         await machine.close()
         if lock is not None:
             lock.release()
+
+
+def _leave_containers(providers: Sequence[Provider]) -> None:
+    """Under supervision a process that fails is replaced at once, so sessions keep their containers."""
+    if "TEXTOR_SUPERVISED" in os.environ:
+        from textor.containers.provider import ContainersProvider
+
+        for provider in providers:
+            if isinstance(provider, ContainersProvider):
+                provider.staying = True
 
 
 async def follow_modules(config: Config, services: Services) -> asyncio.Task[None]:
@@ -425,6 +450,7 @@ async def _be_host(machine: Machine) -> None:
                 await adopt(sessions)
             except TextorError as error:  # the engine broke off; the next start looks again
                 log.warning("%s", error)
+    machine.services.hub.secrets.host(time.time())
     host = LocalHost(machine.services)
     await host.start()
     machine.host = host

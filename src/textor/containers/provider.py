@@ -52,6 +52,7 @@ class ContainersProvider(TableProvider):
         self.rules = rules or Rules()
         self._positions = Positions(folder)
         self._leaving = Leaving(engine)
+        self.staying = False  #: whether containers outlive `close`: another process takes them up
         self._containers: dict[str, dict[str, Container]] = {}  # session -> name -> container
         self._forwarders: dict[str, list[Forwarder]] = {}  # by id
         self._bounds: dict[str, asyncio.Task[Final]] = {}  # by id: who ends it in time
@@ -94,7 +95,8 @@ class ContainersProvider(TableProvider):
         return [c.about.name for c in self._all()]
 
     async def close(self) -> None:
-        """Remove all containers of this process and of those it adopted. The engine may be gone."""
+        """Remove all containers of this process and of those it adopted, or only let go of them when
+        they are `staying`. The engine may be gone."""
         await self._leaving.close()
         for forwarder in [f for several in self._forwarders.values() for f in several]:
             await forwarder.close()
@@ -102,6 +104,8 @@ class ContainersProvider(TableProvider):
             task.cancel()
         everything = self._all()
         await asyncio.gather(*(c.close() for c in everything))
+        if self.staying:
+            return
         await asyncio.gather(*(self.engine.remove(c.id) for c in everything), return_exceptions=True)
         with contextlib.suppress(EngineError):  # what was half made when the engine broke off
             mine = {INSTANCE: self.owner.instance, KIND: CONTAINER}

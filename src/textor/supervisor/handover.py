@@ -6,7 +6,8 @@ It is done from outside, through the journal, with the inputs that a person has:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from textor import events as e
@@ -14,8 +15,11 @@ from textor.errors import JournalError
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State, fold
 
-#: Actions that only wait, and that the next version takes up where they stood.
-WAITING = frozenset(["call", "ask", "answer", "wait", "wait_event", "wait_container"])
+#: Actions that the next version takes up where they stood: they wait for an agent, a person or a
+#: container, and done again under their key they come to the same.
+WAITING = frozenset(["call", "ask", "answer", "wait", "wait_event", "wait_container"]) | frozenset(
+    ["start_container", "read_stdout", "read_stderr"]
+)
 #: How often a session is looked at until it rests, in seconds.
 TICK = 0.2
 
@@ -26,26 +30,27 @@ class Handover:
     def __init__(self, data: Path, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         self._path = data / "journal.db"
         self._sleep = sleep
-        self._paused: list[tuple[str, str]] = []
+        self._paused: dict[str, list[str]] = {}  # by session: the agents that we paused
+        self._held: dict[str, list[str]] = {}  # by session: those that a person had paused before
 
     async def pause(self, seconds: float) -> bool:
-        """Pause every agent at work; True when all rest within so many seconds."""
+        """Pause every agent at work; True when all rest within so many seconds. Whoever begins to
+        work meanwhile is paused as well."""
         journal = SqliteJournal(self._path)
+        states: dict[str, State] = {}
+        left = seconds
         try:
-            open_ones = [info.id for info in await journal.sessions() if info.status == "runnable"]
-            states = {session: State() for session in open_ones}
-            for session in open_ones:
-                states[session] = await _follow(journal, session, states[session])
-                await self._control(journal, session, states[session], "pause")
-            left = seconds
-            while open_ones and left > 0:
-                for session in open_ones:
-                    states[session] = await _follow(journal, session, states[session])
-                if all(_rests(agent) for s in states.values() for agent in s.agents.values()):
+            while True:
+                for info in await journal.sessions():
+                    if info.status == "runnable" or info.id in states:
+                        states[info.id] = await _follow(journal, info.id, states.get(info.id, State()))
+                        await self._pause(journal, info.id, states[info.id])
+                if all(_rests(agent) for state in states.values() for agent in state.agents.values()):
                     return True
+                if left <= 0:
+                    return False
                 await self._sleep(TICK)
                 left -= TICK
-            return not open_ones
         finally:
             await journal.close()
 
@@ -55,33 +60,41 @@ class Handover:
             return
         journal = SqliteJournal(self._path)
         try:
-            for session, agent in self._paused:
-                await _post(journal, session, e.Controlled(agent, "run"))
+            for session, agents in self._paused.items():
+                # running goes down the tree, so what a person had paused there is paused once more
+                run = [e.Controlled(agent, "run") for agent in agents]
+                held = [
+                    e.Controlled(agent, "pause") for agent in self._held[session] if _under(agent, agents)
+                ]
+                await _post(journal, session, [*run, *held])
             self._paused.clear()
+            self._held.clear()
         finally:
             await journal.close()
 
-    async def _control(self, journal: SqliteJournal, session: str, state: State, level: e.Level) -> None:
-        for agent in state.agents.values():
-            if (
-                agent.level == "run"
-                and agent.turn is not None
-                and not _under(agent.id, self._paused, session)
-            ):
-                await _post(journal, session, e.Controlled(agent.id, level))
-                self._paused.append((session, agent.id))
+    async def _pause(self, journal: SqliteJournal, session: str, state: State) -> None:
+        """Pause the agents that work, with all below them."""
+        held = [agent.id for agent in state.agents.values() if agent.level == "pause"]
+        self._held.setdefault(session, held)
+        working = [a.id for a in state.agents.values() if a.level == "run" and a.turn is not None]
+        pauses = [agent for agent in working if not _under(agent, working)]
+        if pauses:
+            self._paused.setdefault(session, []).extend(pauses)
+            await _post(journal, session, [e.Controlled(agent, "pause") for agent in pauses])
 
 
-def _under(agent: str, paused: list[tuple[str, str]], session: str) -> bool:
-    """Whether an agent was paused with one above it."""
-    return any(s == session and agent.startswith(f"{a}/") for s, a in paused)
+def _under(agent: str, others: Sequence[str]) -> bool:
+    """Whether an agent stands below one of the others."""
+    return any(agent.startswith(f"{other}/") for other in others)
 
 
 def _rests(agent: AgentState) -> bool:
-    """Whether nothing of an agent is under way."""
+    """Whether nothing of an agent is under way, or about to be."""
+    if agent.turn is None:
+        return not (agent.inbox and agent.level == "run")
     open_work = [work for work in agent.work if work.started and work.outcome is None]
     performing = any(work.action.capability not in WAITING for work in open_work)
-    return agent.turn is None or (agent.level != "run" and agent.generation is None and not performing)
+    return agent.level != "run" and agent.generation is None and not performing
 
 
 async def _follow(journal: SqliteJournal, session: str, state: State) -> State:
@@ -90,10 +103,10 @@ async def _follow(journal: SqliteJournal, session: str, state: State) -> State:
     return state
 
 
-async def _post(journal: SqliteJournal, session: str, body: e.Body) -> None:
-    import time
-
+async def _post(journal: SqliteJournal, session: str, bodies: Sequence[e.Body]) -> None:
+    """Append inputs together, so that nothing is done between two of them."""
     try:
-        await journal.append(session, [e.Event(body, e.new_id(), time.time())], epoch=None)
+        events = [e.Event(body, e.new_id(), time.time()) for body in bodies]
+        await journal.append(session, events, epoch=None)
     except JournalError:  # removed meanwhile
         return
