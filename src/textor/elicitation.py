@@ -15,6 +15,10 @@ from textor.scope import Scope
 from textor.secrets import KNOWN
 from textor.values import Json
 
+#: How often a secret is asked for that was given and did not arrive.
+TRIES = 3
+LOST = "What you gave was not kept and did not reach the process that runs this session; give it again. "
+
 #: Answers by which a person says that nothing shall come of it.
 NO = frozenset({"no", "decline", "cancel", "stop"})
 _YES = frozenset({"yes", "y", "true", "on", "1"})
@@ -24,20 +28,29 @@ async def ask_person(question: Question, scope: PortScope | None) -> Answer:
     """The person's answer; "cancel" when nobody can be asked."""
     if not isinstance(scope, Scope) or not scope.state.attended:
         return Answer("cancel")
+    text, lost = None, 0
+    while text is None and lost < TRIES:
+        text = await _answered(scope, question, LOST if lost else "")
+        lost += 1
+    return Answer("cancel") if text is None else read_answer(question, text)
+
+
+async def _answered(scope: Scope, question: Question, remark: str) -> str | None:
+    """Ask once; None where a secret answer was given and did not come here."""
     key = f"{scope.key}.{question.module}"
     n = 1
     while f"{key}.{n}" in scope.state.answers:  # a call may ask more than once
         n += 1
     key = f"{key}.{n}"
-    asked = e.Asked("main", told(question), key, secret=question.secret)
+    asked = e.Asked("main", remark + told(question), key, secret=question.secret)
     await scope.post(asked, f"elicit {key}")
     answer = await scope.until(lambda state: state.answers.get(key))
-    text: str | None = answer.text
-    if question.secret:
-        text = scope.secret(key)
-        if text is not None:
-            KNOWN.add(f"for {question.module}", text)  # a module that says it back says it masked
-    return Answer("cancel") if text is None else read_answer(question, text)
+    if not question.secret:
+        return answer.text
+    text = scope.secret(key)
+    if text is not None:
+        KNOWN.add(f"for {question.module}", text)  # a module that says it back says it masked
+    return text
 
 
 def told(question: Question) -> str:

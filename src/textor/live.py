@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
+from textor.secrets import Handed
+
 
 class Delta(msgspec.Struct, frozen=True):
     """One ephemeral piece. `kind`: text, reasoning, action, argument, progress, output, fault."""
@@ -27,7 +29,7 @@ class Hub:
     def __init__(self, size: int = 2000) -> None:
         self._size = size
         self._watchers: dict[str, set[asyncio.Queue[Delta]]] = {}
-        self.secrets: dict[str, str] = {}  #: answers that are never kept, by key, until they are fetched
+        self.secrets = Handed()  #: answers that are never kept, by key, until they are fetched
         self._said: dict[str, dict[str, list[Delta]]] = {}
         self._faults: dict[str, Delta] = {}  # of sessions that stand still
 

@@ -64,7 +64,7 @@ class Scope:
 
     def secret(self, key: str) -> str | None:
         """The secret answer to the question with this key, once."""
-        return self._runner.services.hub.secrets.pop(key, None)
+        return self._runner.services.hub.secrets.take(f"{self.session} {key}")
 
     def progress(self, text: str) -> None:
         self._runner.show(self.agent, "progress", text, self.key)

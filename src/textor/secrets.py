@@ -8,16 +8,25 @@ against that stand the sandbox and the gate.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 #: Shorter texts would be found in everything.
 SHORTEST = 8
+
+#: The name of the email account's password in the keyring.
+EMAIL = "textor-email"
+
+#: Seconds after which an answer that nobody fetched is swept away.
+KEPT = 600
 
 #: Names of variables that hold secrets.
 SECRET_NAME = re.compile(r"(?i)key|token|secret|passw|credential|(^|_)auth(_|$)")
@@ -90,6 +99,72 @@ class Masking(logging.Filter):
         if record.exc_text:
             record.exc_text = self._secrets.mask(record.exc_text)
         return True
+
+
+def from_keyring(service: str, user: str) -> str:
+    """A password in the keyring of the platform; "" where there is none. May wait for a person, who
+    is asked to unlock it."""
+    try:
+        import keyring
+    except ImportError:
+        return ""
+    try:
+        return keyring.get_password(service, user) or ""
+    except keyring.errors.KeyringError:
+        return ""
+
+
+class Handed:
+    """Secret answers on their way from the process where a person gave them to the one that hosts.
+
+    Within one process (`here`) they stay in memory. Else they pass through a file that only the
+    person can read, in `folder`; it is gone as soon as it is fetched, and the next host sweeps what a
+    dead one left. No secret is ever in the journal.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.here = folder is None
+        self._texts: dict[str, str] = {}
+
+    def put(self, key: str, text: str) -> None:
+        if self.here or self.folder is None:
+            self._texts[key] = text
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place = self._place(key)
+        place.unlink(missing_ok=True)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def take(self, key: str) -> str | None:
+        """The answer to this question, once; None when it did not come here."""
+        text = self._texts.pop(key, None)
+        if self.folder is None:
+            return text
+        place = self._place(key)
+        try:
+            found = place.read_text("utf-8")
+            place.unlink()
+        except (OSError, UnicodeDecodeError):
+            return text
+        return found if text is None else text
+
+    def host(self, now: float) -> None:
+        """This process is the host from now on (seconds since 1970)."""
+        self.here = True
+        for place in [] if self.folder is None else self.folder.glob("*"):
+            with suppress(OSError):
+                if now - place.stat().st_mtime > KEPT:
+                    place.unlink()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def _place(self, key: str) -> Path:
+        assert self.folder is not None
+        return self.folder / hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def from_environment(env: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:

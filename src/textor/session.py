@@ -140,11 +140,11 @@ class Session:
     async def reply(self, key: str, text: str, *, secret: bool = False, id: str | None = None) -> str:
         """Answer an agent's question (`events.Asked.key`).
 
-        A `secret` answer goes from hand to hand within this process: the journal only says that
-        there was one. It is lost where another process hosts the session.
+        A `secret` answer goes from hand to hand (`secrets.Handed`): the journal only says that there
+        was one. Where it is lost, since the process that hosts the session ended, it is asked again.
         """
         if secret:
-            self._services.hub.secrets[key] = text
+            self._services.hub.secrets.put(f"{self.id} {key}", text)
             text = "[given in secret]"
         return await self._input(e.Answered(key, text), id)
 

@@ -7,16 +7,22 @@ import base64
 import io
 import json
 import logging
+import stat
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from gate_parts import Case, Step, World, do, make_folder, open_world
 from hypothesis import given
 from hypothesis import strategies as st
 
+from textor import assembly
+from textor.config import Config
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
-from textor.secrets import Masking, Secrets, from_environment
+from textor.secrets import Handed, Masking, Secrets, from_environment
+from textor.settings import AppSettings, EmailSettings
 
 KEY = 'sk-"7/gP+q zÄ93'
 
@@ -98,3 +104,61 @@ def test_no_secret_gets_into_journal_blobs_or_context(tmp_path: Path) -> None:
     for path in (tmp_path / "own").rglob("*"):
         if path.is_file():
             assert secret.encode() not in path.read_bytes(), path
+
+
+def test_an_answer_is_handed_to_the_host_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "handed"
+    face, host = Handed(folder), Handed(folder)
+    host.host(now=0)
+    face.put("s1 a1", "open sesame!")
+    [place] = folder.iterdir()
+    assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(place.stat().st_mode)) == (0o700, 0o600)
+    assert host.take("s1 a2") is None
+    assert host.take("s1 a1") == "open sesame!"
+    assert host.take("s1 a1") is None and list(folder.iterdir()) == []
+    host.put("s1 a3", "from its own page")  # the host itself keeps it in memory
+    assert list(folder.iterdir()) == [] and host.take("s1 a3") == "from its own page"
+    face.put("s1 a4", "of one that died")
+    host.host(now=place_time(folder) + 10_000)
+    assert list(folder.iterdir()) == []
+
+
+def place_time(folder: Path) -> float:
+    [place] = folder.iterdir()
+    return place.stat().st_mtime
+
+
+def test_the_password_in_the_keyring_is_masked_as_one_in_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import keyring
+    from keyring.backend import KeyringBackend
+
+    asked = threading.Event()
+
+    class Memory(KeyringBackend):
+        """A real backend, in memory."""
+
+        priority = 1.0
+
+        def get_password(self, service: str, username: str) -> str | None:
+            asked.set()
+            return "pa55-in-the-keyring" if (service, username) == ("textor-email", "anna") else None
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            raise AssertionError("nothing is set here")
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(Memory())
+    known = Secrets()
+    monkeypatch.setattr(assembly, "KNOWN", known)
+    try:
+        mail = EmailSettings(host="smtp.example", sender="anna@example.org", user="anna")
+        assembly.known_secrets(Config(tmp_path / "c.toml", tmp_path, apps=AppSettings(email=mail)))
+        assert asked.wait(10)
+        for thread in threading.enumerate():
+            if thread.name == "keyring":
+                thread.join(10)
+    finally:
+        keyring.set_keyring(before)
+    assert known.mask("it is pa55-in-the-keyring") == "it is [secret apps.email.password]"

@@ -10,9 +10,11 @@ from kernel_parts import begin, ended, machine, until
 
 from textor import events as e
 from textor.actions import Capability, Outcome
+from textor.assembly import open_machine
 from textor.capabilities.modules.questions import Answer, Field, Question
 from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.table import Entry, TableProvider
+from textor.config import Config
 from textor.elicitation import ask_person, read_answer, told
 from textor.testing import Call, Reply, ScriptedModel
 
@@ -84,6 +86,66 @@ def test_a_secret_reaches_the_module_and_neither_journal_nor_model(tmp_path: Pat
             assert got == [Answer("accept", {"password": "open sesame!"})]
             assert "open sesame" not in str([ev.body for ev in events])
             assert "open sesame" not in str(model.asked[1].context)
-            assert made.services.hub.secrets == {}
+            assert len(made.services.hub.secrets) == 0
 
     asyncio.run(run())
+
+
+def test_a_secret_that_got_lost_is_asked_for_again(tmp_path: Path) -> None:
+    """The process where it was given ended before it was fetched: the next one asks, and says why."""
+    got: list[Answer] = []
+
+    async def perform(arguments: dict[str, object], scope: PortScope) -> Outcome:
+        question = Question("vault", "The password?", (Field("password", secret=True, required=True),))
+        got.append(await ask_person(question, scope))
+        return Outcome("done", "opened")
+
+    async def run() -> None:
+        model = ScriptedModel([Reply(calls=(Call("vault_open"),)), "It is open."])
+        async with machine(model, tmp=tmp_path) as made:
+            opened = Capability("vault.open", "Open the vault.")
+            await made.services.registry.add(TableProvider("vault", [Entry(opened, perform)]))
+            session = await begin(made, model, "open it")
+            first = (await until(session, lambda ev: isinstance(ev.body, e.Asked)))[-1]
+            await made.journal.append(  # as from a process that is gone, with what it held in memory
+                session.id, [made.services.event(e.Answered(first.body.key, "[given in secret]"))], epoch=None
+            )
+            made.host.wake(session.id)
+            again = (await until(session, lambda ev: isinstance(ev.body, e.Asked), first.seq))[-1].body
+            assert "did not reach the process" in again.question and again.secret
+            await session.reply(again.key, "open sesame!", secret=True)
+            await until(session, ended)
+            assert got == [Answer("accept", {"password": "open sesame!"})]
+
+    asyncio.run(run())
+
+
+def test_a_secret_given_in_another_process_reaches_the_host(tmp_path: Path) -> None:
+    """Two machines over one data folder: one hosts, in the other a person answers."""
+    got: list[Answer] = []
+
+    async def perform(arguments: dict[str, object], scope: PortScope) -> Outcome:
+        question = Question("vault", "The password?", (Field("password", secret=True, required=True),))
+        got.append(await ask_person(question, scope))
+        return Outcome("done", "opened")
+
+    async def run() -> None:
+        config = Config(path=tmp_path / "config.toml", data=tmp_path / "data")
+        model = ScriptedModel([Reply(calls=(Call("vault_open"),)), "It is open."])
+        opened = Capability("vault.open", "Open the vault.")
+        async with open_machine(config) as host, open_machine(config) as face:
+            assert host.host is not None and face.host is None
+            host._models.add(model)
+            await host.services.registry.add(TableProvider("vault", [Entry(opened, perform)]))
+            definition = e.Definition("t", capabilities=("vault.open",), prompt="P")
+            session = await host.create("open", workspace=tmp_path, definition=definition, model=model.id)
+            events = await until(session, lambda ev: isinstance(ev.body, e.Asked))
+            there = await face.session(session.id)
+            await there.reply(events[-1].body.key, "open sesame!", secret=True)
+            await until(session, ended)
+        assert got == [Answer("accept", {"password": "open sesame!"})]
+
+    asyncio.run(run())
+    assert list((tmp_path / "data" / "handed").iterdir()) == []
+    for path in (tmp_path / "data").rglob("*"):
+        assert not path.is_file() or b"open sesame" not in path.read_bytes(), path

@@ -9,9 +9,10 @@ from __future__ import annotations
 from textor.apps.store import Refused
 from textor.config import load
 from textor.errors import ConfigError
+from textor.secrets import EMAIL, KNOWN, from_keyring
 from textor.settings import EmailSettings
 
-SERVICE = "textor-email"  #: the name in the keyring
+SERVICE = EMAIL  #: the name in the keyring
 PORTS = {"tls": 465, "starttls": 587, "none": 25}
 
 
@@ -34,13 +35,6 @@ def load_account() -> EmailSettings:
 
 def password(account: EmailSettings) -> str:
     """The password, as it is set or from the keyring; "" where there is none."""
-    if account.password:
-        return account.password
-    try:
-        import keyring
-    except ImportError:
-        return ""
-    try:
-        return keyring.get_password(SERVICE, account.user) or ""
-    except keyring.errors.KeyringError:
-        return ""
+    found = account.password or from_keyring(SERVICE, account.user)
+    KNOWN.add("apps.email.password", found)
+    return found

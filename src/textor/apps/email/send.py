@@ -13,6 +13,7 @@ from pathlib import Path
 from textor.apps.email.account import PORTS, SERVICE, password
 from textor.apps.email.addresses import Address, parse_addresses
 from textor.apps.store import Refused
+from textor.secrets import KNOWN
 from textor.settings import EmailSettings
 
 TIMEOUT = 30  #: seconds that the server is waited for
@@ -140,10 +141,12 @@ def _header(address: Address) -> Header:
 
 
 def _reason(answer: object) -> str:
-    """(550, b"No such user") as a sentence."""
+    """(550, b"No such user") as a sentence, without the password that a server may repeat."""
     match answer:
         case (int() as code, bytes() as text, *_):
-            return f"{code} {text.decode('utf-8', 'replace')}"
+            told = f"{code} {text.decode('utf-8', 'replace')}"
         case (int() as code, str() as text, *_):
-            return f"{code} {text}"
-    return str(answer)
+            told = f"{code} {text}"
+        case _:
+            told = str(answer)
+    return KNOWN.mask(told)
