@@ -74,16 +74,16 @@ def leave(screen: Screen) -> None:
 
 
 def test_a_person_speaks_to_an_agent_below_and_stops_it(textor: Program, scripted: Scripted) -> None:
-    held = Gate()
+    held, deeper = Gate(), Gate()
 
     def model(request: Request) -> Reply | str:
         if opening(request).startswith("Begin"):
             return "It has begun." if outcome(request) else call("Dig.", background=True)
         if "Deeper" in json.dumps(request.messages):
-            return Reply("I dig deeper", gates={6: held})
+            return Reply("I dig deeper", gates={6: deeper})
         return Reply("I dig", gates={2: held})
 
-    with scripted(model) as server, chat(textor) as screen:
+    with scripted(model), chat(textor) as screen:
         screen.until(">")
         screen.type("Begin\r")
         screen.until("It has begun.")
@@ -91,8 +91,7 @@ def test_a_person_speaks_to_an_agent_below_and_stops_it(textor: Program, scripte
         screen.until("main (main): ")
         screen.until("anna (coder-proxy): at work")
         screen.type("/to anna Deeper!\r")
-        while len(server.requests) < 4:
-            server.requests[-1].hung_up.wait_blocking(60)
+        deeper.reached.wait_blocking(60)
         screen.type("/pause anna\r")
         screen.until("Pausing main/anna; /go goes on.")
         screen.type("/agents\r")
@@ -166,3 +165,26 @@ def test_agents_that_call_themselves_come_to_an_end(textor: Program, scripted: S
     assert done.returncode == 0
     assert "already has 6 agents" in done.stdout
     assert len(server.requests) == 12
+
+
+def test_what_is_still_at_work_at_the_end_of_a_task_is_told_and_goes_on(
+    textor: Program, scripted: Scripted
+) -> None:
+    held = Gate()
+
+    def model(request: Request) -> Reply | str:
+        if not opening(request).startswith("Begin"):
+            return Reply("Dug.", gates={1: held})
+        if "Dug." in json.dumps(request.messages):
+            return "All is dug."
+        return "It has begun." if outcome(request) else call("Dig.", background=True)
+
+    with scripted(model):
+        done = textor("run", "Begin")
+        assert (done.returncode, done.stdout.strip()) == (0, "It has begun.")
+        assert "main/anna is still at work." in done.stderr
+        session = re.search(r"sessions resume (\S+)`", done.stderr)
+        assert session
+        held.open()
+        again = textor("sessions", "resume", session[1])
+        assert again.stdout.strip() == "All is dug."

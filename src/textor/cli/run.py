@@ -101,8 +101,12 @@ def report(terminal: Terminal, ended: TurnEnded, state: State, session: str, *, 
         terminal.reply(ended.text)
     if ended.reason not in ("replied", "asked"):
         terminal.say(f"textor: {why(ended)}", "bad")
-        if ended.reason != "failed":
-            terminal.say(f"textor: `textor sessions resume {session}` goes on with it.", "dim")
+    others = [agent.id for agent in state.agents.values() if agent.turn is not None and agent.id != "main"]
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        terminal.say(f"textor: {', '.join(others)} {verb} still at work.", "warn")
+    if others or ended.reason in ("limit", "stopped"):
+        terminal.say(f"textor: `textor sessions resume {session}` goes on with it.", "dim")
 
 
 def why(ended: TurnEnded) -> str:

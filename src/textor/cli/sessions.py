@@ -143,7 +143,7 @@ async def _resume(args: argparse.Namespace) -> int:
             return await Chat(machine, session).run()
         terminal = Terminal()
         main = state.agents["main"]
-        if main.turn is None and not main.inbox:
+        if not any(agent.turn or agent.inbox for agent in state.agents.values()):
             if main.ended is not None:
                 report(terminal, main.ended, state, session.id, json=False)
             return DONE
