@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
@@ -20,8 +22,7 @@ READ = Capability(
             "type": "integer",
             "default": 4096,
             "minimum": 1,
-            "maximum": BIG,
-            "description": "at most so many bytes",
+            "description": f"at most so many bytes; more than {BIG} never come at once",
         }
     ),
     repeat="once",
@@ -34,17 +35,25 @@ WRITE = Capability(
 )
 
 
+#: Bytes that wait unread before no more are taken in: then who writes to us has to wait.
+MOST_WAITING = 16 * 1024 * 1024
+
+
 class Stdio:
     """The pipe of this process. It belongs to one session at a time; `attach` says to which.
 
-    `write` puts a text out. Bytes come in by `feed`, the end of input by `end`.
+    `write` puts a text out. Bytes come in by `feed`, the end of input by `end`; whoever feeds waits
+    for `room` first.
     """
 
     def __init__(self) -> None:
         self.session = ""
         self.ended = False
         self.changed: set[asyncio.Event] = set()  #: set when something came
+        self.room = threading.Event()
+        self.room.set()
         self._buffer = Buffer()
+        self._writing = asyncio.Lock()
         self._write: Callable[[str], None] = _nowhere
 
     def attach(self, session: str, write: Callable[[str], None]) -> None:
@@ -56,6 +65,8 @@ class Stdio:
 
     def feed(self, data: bytes) -> None:
         self._buffer.add(data)
+        if len(self._buffer) >= MOST_WAITING:
+            self.room.clear()
         self._tell()
 
     def end(self) -> None:
@@ -63,12 +74,31 @@ class Stdio:
         self._tell()
 
     def take(self, most: int) -> str:
-        text, count = self._buffer.peek(most, ended=self.ended)
+        text, count = self._buffer.peek(min(most, BIG), ended=self.ended)
         self._buffer.drop(count)
+        if len(self._buffer) < MOST_WAITING:
+            self.room.set()
         return text
 
-    def write(self, text: str) -> None:
-        self._write(text)
+    async def write(self, text: str) -> None:
+        """Put a text out, in a thread of its own: who reads it may be slow, or not read at all, and
+        an end of this program must not wait for that. Raises `OSError` when nobody can read it."""
+        async with self._writing:
+            loop = asyncio.get_running_loop()
+            done: asyncio.Future[OSError | None] = loop.create_future()
+
+            def work() -> None:
+                fault: OSError | None = None
+                try:
+                    self._write(text)
+                except OSError as error:
+                    fault = error
+                with suppress(RuntimeError):  # the loop has ended, and with it this program
+                    loop.call_soon_threadsafe(lambda: done.done() or done.set_result(fault))
+
+            threading.Thread(target=work, name="stdout", daemon=True).start()
+            if (error := await done) is not None:
+                raise error
 
     def _tell(self) -> None:
         for event in self.changed:
@@ -94,7 +124,10 @@ def stdio_entries(stdio: Stdio) -> list[Entry]:
 
     async def write(arguments: dict[str, Json], scope: Scope) -> Outcome:
         own(scope)
-        stdio.write(f"{arguments['message']}\n")
+        try:
+            await stdio.write(f"{arguments['message']}\n")
+        except OSError:
+            raise CapabilityError("Standard output is closed: nobody reads it any more.") from None
         return Outcome("done", "Written.")
 
     return [Entry(READ, read), Entry(WRITE, write)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from textor.cli import DONE, INTERRUPTED
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from textor.stdio import Stdio
 
 AGENT = "sia"
+#: The exit code of a program that was told to end.
+TERMINATED = 128 + signal.SIGTERM
 #: Limits of one turn: they end it, and not this program.
 OF_A_TURN = ("iterations", "seconds", "loop")
 #: Seconds of rest after such a limit, unless something changes before.
@@ -42,10 +46,25 @@ async def run(args: argparse.Namespace) -> int:
         assert monitor is not None  # `core_providers` always gives one
         session = await _session(args, machine)
         monitor.stdio.attach(session.id, _write)
-        threading.Thread(
-            target=_read, args=(monitor.stdio, asyncio.get_running_loop()), name="stdin", daemon=True
-        ).start()
-        return await _Pipe(session, monitor).work()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        threading.Thread(target=_read, args=(monitor.stdio, loop), name="stdin", daemon=True).start()
+        assert task is not None
+        told = asyncio.Event()
+
+        def end() -> None:
+            told.set()
+            task.cancel()
+
+        with suppress(NotImplementedError):  # Windows has no such signal
+            loop.add_signal_handler(signal.SIGTERM, end)
+        try:
+            return await _Pipe(session, monitor).work()
+        except asyncio.CancelledError:
+            print(f"textor: `textor run --stdio --session {session.id}` goes on with it.", file=sys.stderr)
+            if not told.is_set():
+                raise
+            task.uncancel()
+            return TERMINATED
 
 
 async def _session(args: argparse.Namespace, machine: Machine) -> Session:
@@ -117,20 +136,30 @@ class _Pipe:
 
 
 def _write(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    """Past `sys.stdout`, whose lock a reader that does not read would hold for ever."""
+    left = memoryview(text.encode("utf-8", "replace"))
+    while left:
+        left = left[os.write(1, left) :]
 
 
 def _read(stdio: Stdio, loop: asyncio.AbstractEventLoop) -> None:
     """Hand on what comes on stdin, in a thread: it may be a file, which no loop can wait for."""
-    while True:
+    taken = threading.Event()
+    data = b"."
+    while data:
+        stdio.room.wait()
         try:
             data = os.read(0, 65_536)
         except OSError:
             data = b""
+        taken.clear()
         try:
-            loop.call_soon_threadsafe(stdio.feed, data) if data else loop.call_soon_threadsafe(stdio.end)
+            loop.call_soon_threadsafe(_take, stdio, data, taken)
         except RuntimeError:  # the loop has ended, and with it this program
             return
-        if not data:
-            return
+        taken.wait()
+
+
+def _take(stdio: Stdio, data: bytes, taken: threading.Event) -> None:
+    stdio.feed(data) if data else stdio.end()
+    taken.set()
