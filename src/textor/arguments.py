@@ -15,7 +15,6 @@ filled in; an unknown parameter is a problem unless the schema says `additionalP
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from textor.constraints import unmet
 from textor.conversions import CONVERSIONS, FAILED, WORDS, is_type, json_type, kind_of, mend, same
 from textor.json_text import ArgumentError, Problem, check_depth, clean, parse_json
 from textor.near import excerpt, nearest
+from textor.regexes import found as occurs
 from textor.values import Json
 
 __all__ = [
@@ -202,7 +202,7 @@ class _Reader:
                     found[key] = self.value(inner, properties[key], where)
                 elif not self.types(properties[key]):
                     found[key] = inner
-            elif pattern := next((p for p in patterns if re.search(p, key)), None):
+            elif pattern := next((p for p in patterns if occurs(p, key)), None):
                 found[key] = self.value(inner, patterns[pattern], where)
             elif isinstance(more, dict):
                 found[key] = self.value(inner, more, where)

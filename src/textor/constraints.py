@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from textor.json_text import Problem
 from textor.near import excerpt
+from textor.regexes import found
 from textor.values import Json
 
 #: Keywords whose meaning is left to `jsonschema`, with the sentence for each.
@@ -46,16 +48,44 @@ def unmet(arguments: dict[str, Json], schema: dict[str, Json]) -> list[Problem]:
     use is the provider's fault and refuses nothing here."""
     if not any(key in _BEYOND or key in _BEYOND_WORDLESS for key in _keywords(schema)):
         return []
-    import jsonschema
     from referencing import Registry
 
-    checker = jsonschema.Draft202012Validator(schema, registry=Registry())  # nothing is fetched
+    checker = _checker()(schema, registry=Registry())  # nothing is fetched
     try:
         errors = list(checker.iter_errors(arguments))
     except Exception:
         return []
     # A value that several branches of `oneOf` take is understood all the same.
     return [_told(error) for error in errors if error.context or error.validator != "oneOf"]
+
+
+@cache
+def _checker() -> Any:
+    """The validator of `jsonschema`, with patterns that take no longer than they may."""
+    import jsonschema
+
+    def pattern(validator: Any, wanted: str, text: Any, schema: Any) -> Iterator[Any]:
+        if isinstance(text, str) and found(wanted, text) is False:
+            yield jsonschema.ValidationError(f"{text!r} does not match {wanted!r}")
+
+    def by_name(validator: Any, patterns: dict[str, Any], instance: Any, schema: Any) -> Iterator[Any]:
+        for wanted, inner in patterns.items() if isinstance(instance, dict) else ():
+            for name, value in instance.items():
+                if found(wanted, name):
+                    yield from validator.descend(value, inner, path=name, schema_path=wanted)
+
+    def others(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        for name, value in instance.items() if isinstance(instance, dict) else ():
+            if name in known or any(found(each, name) is not False for each in patterns):
+                continue
+            if wanted is False:
+                yield jsonschema.ValidationError(f"{name!r} was not expected")
+            elif wanted is not True:
+                yield from validator.descend(value, wanted, path=name)
+
+    own = {"pattern": pattern, "patternProperties": by_name, "additionalProperties": others}
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, own)  # type: ignore[no-untyped-call]
 
 
 def _told(error: Any) -> Problem:
