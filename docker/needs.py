@@ -27,7 +27,7 @@ def main(folder: Path, extras: list[str], made: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", HOME], check=True)
         shutil.copytree(HOME, place, symlinks=True)
     if wanted:
-        install(folder, wanted, place)
+        install(folder, wanted, made, place)
     if fresh:
         (packages,) = place.glob("lib/python3*/site-packages")
         (packages / "textor.pth").write_text(f"{HOME}/src\n")
@@ -35,7 +35,7 @@ def main(folder: Path, extras: list[str], made: Path) -> None:
         (place / "bin" / "textor").chmod(0o755)
 
 
-def install(folder: Path, wanted: list[str], place: Path) -> None:
+def install(folder: Path, wanted: list[str], made: Path, place: Path) -> None:
     """By the pip that lies there and from the wheels beside it, else by that of the image and from
     its index. Wheels alone: making one would run what its author wrote."""
     ours = [*folder.glob("pip-*.whl")]
@@ -43,8 +43,11 @@ def install(folder: Path, wanted: list[str], place: Path) -> None:
         sys.executable, "-m", "pip", "--python", HOME / "bin" / "python"
     ]  # fmt: skip
     source = ["--no-index", "--find-links", folder] if ours else []
-    options = ["--quiet", "--no-cache-dir", "--only-binary", ":all:", "--prefix", place]
+    options = ["--quiet", "--no-cache-dir", "--no-compile", "--only-binary", ":all:", "--prefix", place]
     subprocess.run([*pip, "install", *options, *source, *wanted], check=True)
+    # by all processors, with the paths that it will have; some packages hold files of other Pythons
+    compiled = [sys.executable, "-m", "compileall", "-q", "-j", "0", "-s", made, "-p", "/", place]
+    subprocess.run(compiled, check=False, stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
