@@ -24,7 +24,7 @@ from broker_parts import (
 
 from textor.broker import processes
 from textor.broker.book import PORT
-from textor.broker.launch import Launcher, free_port
+from textor.broker.launch import KEPT_LOGS, Launcher, free_port
 from textor.broker.provider import AppsProvider
 from textor.errors import CapabilityError
 from textor.events import Stored
@@ -163,6 +163,31 @@ def test_what_cannot_be_seen_is_not_known(monkeypatch: pytest.MonkeyPatch) -> No
         assert processes.listens(2**30, heard.port) is False
         monkeypatch.setattr(psutil.Process, "net_connections", denied)
         assert processes.listens(os.getpid(), heard.port) is None
+
+
+def test_what_old_instances_wrote_is_not_kept_for_ever(tmp_path: Path) -> None:
+    async def test() -> None:
+        folder = tmp_path / "apps" / "logs"
+        folder.mkdir(parents=True)
+        for number in range(KEPT_LOGS + 20):
+            path = folder / f"email-{number:04x}.log"
+            path.write_text(f"number {number}\n")
+            os.utime(path, (number, number))
+        apps, desk = AppsProvider(MemoryJournal(), tmp_path), Desk(tmp_path)
+        await register(apps, actions(foreign(tmp_path)))
+        with ending(apps):
+            assert apps.launcher.said("email", 5) == (
+                f"email-{KEPT_LOGS + 19:04x}",
+                [f"number {KEPT_LOGS + 19}"],
+            )
+            await desk.perform(apps, "email.start")
+            (record,) = apps.book.records.values()
+            left = sorted(path.stem for path in folder.iterdir())
+            assert len(left) == KEPT_LOGS and record.id in left
+            assert left[0] != "email-0000"
+            assert apps.launcher.said("radio", 5) == ("", [])
+
+    asyncio.run(test())
 
 
 def test_a_strangers_app_is_found_again_by_the_next_process(tmp_path: Path) -> None:

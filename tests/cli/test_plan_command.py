@@ -63,6 +63,9 @@ def test_apps_are_installed_shown_started_and_forgotten(drawing: Program) -> Non
     assert f"  window {id}: {address}\n" in drawing("apps", "show", "drawing").stdout
     assert opens(address)
     assert drawing("apps", "stop", id).stdout == f"{id} has ended.\n"
+    assert f"Drawing runs at http://127.0.0.1:{port}/" in drawing("apps", "logs", "drawing").stdout
+    assert drawing("apps", "logs", id).stdout == drawing("apps", "logs", "drawing").stdout
+    assert 'There is no app "x"' in drawing("apps", "logs", "x").stderr
     again = drawing("apps", "stop", "drawing")
     assert (again.returncode, again.stderr) == (
         2,

@@ -35,6 +35,7 @@ PATIENCE = 20.0  #: seconds in which an app has to be ready
 LOOK = 0.05  #: seconds between two looks
 ENDING = 5.0  #: seconds an app is given to end by itself
 TRIES = 2  #: ports that are tried when a stranger was quicker
+KEPT_LOGS = 50  #: of instances, the running ones among them
 SECRET = "apps.key"
 _KEPT_BACK = ("_API_KEY", "TEXTOR_TOKEN")  #: ends of names of variables that apps do not get
 
@@ -91,6 +92,7 @@ class Launcher:
         log = self._log(record.id)
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
+            self._forget_old(log.parent)
             with log.open("wb") as output:
                 process = subprocess.Popen(
                     [form.path, *form.arguments, str(record.port)],
@@ -202,20 +204,40 @@ class Launcher:
             self._folder = Path(tempfile.mkdtemp(prefix="textor-apps-"))
         return self._folder / f"{id}.log"
 
+    def said(self, area: str, count: int) -> tuple[str, list[str]]:
+        """The last lines of what the newest instance of an area wrote, also when it is gone, and the
+        id of that instance; `area` may be such an id itself. ("", []) where there was none."""
+        folder = self._log(area).parent
+        found = [p for p in folder.glob("*.log") if area in (p.stem, p.stem.rpartition("-")[0])]
+        newest = max(found, key=lambda path: path.stat().st_mtime, default=None)
+        return (newest.stem, _tail(newest, count)) if newest is not None else ("", [])
+
     def _said(self, record: Record) -> str:
         """The last lines of what an instance wrote."""
-        try:
-            content = self._log(record.id).read_bytes()[-2_000:]
-        except OSError:
-            return ""
-        text = content.decode("utf-8", "replace").strip()
-        lines = "\n".join(text.splitlines()[-6:])
+        lines = "\n".join(_tail(self._log(record.id), 6))
         return f" It said:\n{lines}" if lines else " It said nothing."
+
+    def _forget_old(self, folder: Path) -> None:
+        """Keep the logs of the last instances alone."""
+        with contextlib.suppress(OSError):  # another process does the same
+            logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
+            for path in logs[: -KEPT_LOGS + 1]:
+                path.unlink(missing_ok=True)
 
     def _key(self) -> bytes:
         if self._secret is None:
             self._secret = secrets.token_bytes(32) if self._data is None else load_secret(self._data)
         return self._secret
+
+
+def _tail(path: Path, count: int) -> list[str]:
+    """The last lines of a file; none where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 300 * count))
+            return file.read().decode("utf-8", "replace").strip().splitlines()[-count:]
+    except OSError:
+        return []
 
 
 def load_secret(folder: Path) -> bytes:

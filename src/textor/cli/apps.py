@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from textor.events import Stored
 
 
+LOG_LINES = 50
+
+
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("apps", help="list, install and start apps", description=__doc__)
     parser.set_defaults(command=_async(listed))
@@ -33,6 +36,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
         ("remove", remove, "forget an app and what it registered", "APP"),
         ("start", start, "open a window of an app", "APP"),
         ("stop", stop, "end the newest window of an app, or the one of this id", "APP"),
+        ("logs", logs, "what the newest window of an app, or the one of this id, said last", "APP"),
         ("approve", approve, "let an app that waits register", "APP"),
         ("deny", deny, "refuse an app that waits", "APP"),
     ):
@@ -189,6 +193,20 @@ async def stop(args: argparse.Namespace) -> int:
     async with _apps() as (_, apps):
         record = await apps.stop(_meant(apps, args.app))
         print(f"{record.id} has ended.")
+    return DONE
+
+
+async def logs(args: argparse.Namespace) -> int:
+    from textor.cli.terminal import clean
+
+    async with _apps() as (_, apps):
+        meant = _meant(apps, args.app)
+        known = apps.book.apps.get(meant)
+        id, lines = apps.launcher.said(known.launch.area if known is not None else meant, LOG_LINES)
+        if not id:
+            apps.book.app(meant)
+            raise UseError(f"{meant} was never started, or what it said is no longer kept.")
+        print(clean("\n".join(lines)) if lines else f"{id} has said nothing.")
     return DONE
 
 
