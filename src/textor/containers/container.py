@@ -79,7 +79,7 @@ class Container:
         self.output = {1: Buffer(), 2: Buffer()}
         self.tape = Tape(KEEP)  #: both together, of a short-lived one, which nobody reads on the way
         self.secrets: list[str] = []  #: texts of its environment that are not to be shown
-        self.said = ""  #: the action that was told the final state in full
+        self.said: dict[str, str] = {}  #: by agent: the action that was told the final state in full
         self.stopping = ""  #: why we stop it, for the final state
         self._ended = asyncio.Event()
         self._news = asyncio.Event()

@@ -130,7 +130,7 @@ class ContainersProvider(TableProvider):
                 container = await self._make(arguments, scope)
         if not container.about.timeout:
             ports = "; ".join(f"port {port}" for port in self._ports(container))
-            text = f"The container {container.about.name} is {self._standing(container, scope.key)}."
+            text = f"The container {container.about.name} is {self._standing(container, scope)}."
             return Outcome("done", f"{text} {ports}".rstrip(), data=asdict(row_of(container)))
         try:
             final = await asyncio.shield(self._bounds[container.id])
@@ -175,7 +175,7 @@ class ContainersProvider(TableProvider):
         """Follow a container from now on, newly made or adopted."""
         state = await self.engine.inspect(container.id)
         container.about.ports = self._positions.noted(container.id, "ports") or container.about.ports
-        container.said = self._positions.noted(container.id, "said") or ""
+        container.said = self._positions.noted(container.id, "said") or {}
         for number, count in self._positions.of(container.id).items():
             container.output[number].position = count
         container.secrets = wishes.secrets_in(state.environment)
@@ -227,7 +227,7 @@ class ContainersProvider(TableProvider):
 
     def _ran(self, container: Container, final: Final, scope: Scope) -> Outcome:
         """The outcome of a short-lived one: as for a command of the shell."""
-        container.said = scope.key
+        self._say(container, scope)
         text = container.shown(container.tape.content().decode("utf-8", "replace")).rstrip("\n")
         value = text_value(text, scope.blobs, name="output")
         first = str(final)
@@ -245,13 +245,13 @@ class ContainersProvider(TableProvider):
     async def _stop(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         final = await container.stop("stopped by the agent")
-        self._say(container, scope.key)
+        self._say(container, scope)
         return Outcome("done", f"{container.about.name} has ended: {final}.", exit_status=final.exit_status)
 
     async def _write(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         if container.final is not None:
-            standing = self._standing(container, scope.key)
+            standing = self._standing(container, scope)
             raise CapabilityError(f"{container.about.name} takes no input: it is {standing}.")
         data = arguments["text"].encode("utf-8", "replace")
         try:
@@ -265,25 +265,25 @@ class ContainersProvider(TableProvider):
             container = self._find(arguments["name"], scope.session)
             answer = self._positions.answer(container.id, scope.key)
             if answer is None:
-                answer = await self._read(container, number, arguments, scope.key)
+                answer = await self._read(container, number, arguments, scope)
             return Outcome("done", answer["text"], data={k: answer[k] for k in ("bytes", "left", "status")})
 
         return read
 
     async def _read(
-        self, container: Container, number: int, arguments: dict[str, Json], key: str
+        self, container: Container, number: int, arguments: dict[str, Json], scope: Scope
     ) -> dict[str, Json]:
         answer: dict[str, Json] = {}
 
         def keep(raw: str, count: int) -> None:
             left = len(container.output[number]) - count
-            first = f"{count} bytes, {left} left; {self._standing(container, key)}"
+            first = f"{count} bytes, {left} left; {self._standing(container, scope)}"
             text = container.shown(raw)
             answer["text"] = f"{first}\n{text}" if text else first
             answer.update(bytes=count, left=left, status=container.status)
             read = {n: buffer.position for n, buffer in container.output.items()}
             read[number] += count
-            self._positions.keep(container.id, key, read, answer)
+            self._positions.keep(container.id, scope.key, read, answer)
 
         said = container.said
         try:
@@ -297,7 +297,7 @@ class ContainersProvider(TableProvider):
         container = self._find(arguments["name"], scope.session)
         final = await container.ended(arguments["timeout"] / 1000)
         unread = ", ".join(f"{len(container.output[n])} bytes of {s} unread" for n, s in _STREAMS)
-        text = f"{container.about.name} is {self._standing(container, scope.key)}; {unread}."
+        text = f"{container.about.name} is {self._standing(container, scope)}; {unread}."
         return Outcome("done", text, exit_status=final.exit_status if final else None)
 
     async def _list(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
@@ -363,18 +363,18 @@ class ContainersProvider(TableProvider):
         self._leaving.do(partial(container.end, "cancelled"))
         return Outcome("unknown", f"{error} The container {name} is stopped when the engine is back.")
 
-    def _say(self, container: Container, key: str) -> None:
-        """The action with this key is told the final state."""
-        container.said = key
-        self._positions.note(container.id, "said", key)
+    def _say(self, container: Container, scope: Scope) -> None:
+        """This action is told the final state, and with it its agent."""
+        container.said = {**container.said, scope.agent: scope.key}
+        self._positions.note(container.id, "said", container.said)
 
-    def _standing(self, container: Container, key: str) -> str:
-        """Its state in words; the final one in full once, then short."""
+    def _standing(self, container: Container, scope: Scope) -> str:
+        """Its state in words; the final one in full once for each agent, then short."""
         if container.final is None:
             return container.status
-        if not container.said:
-            self._say(container, key)
-        return f"finished: {container.final}" if container.said == key else "finished"
+        if scope.agent not in container.said:
+            self._say(container, scope)
+        return f"finished: {container.final}" if container.said[scope.agent] == scope.key else "finished"
 
 
 _STREAMS = ((1, "stdout"), (2, "stderr"))
