@@ -159,7 +159,8 @@ class Monitor(TableProvider):
         if self.rows(_session(now)):
             helpers.append(asyncio.create_task(_ticks(pulse)))
         try:
-            while not (news := _news(known, self._facts(state(), agent))):
+            # in a thread: a folder may have many entries
+            while not (news := _news(known, await asyncio.to_thread(self._facts, state(), agent))):
                 await pulse.wait()
                 pulse.clear()
             self.shown(state(), agent)  # it is told, so it is no news for the next waiting

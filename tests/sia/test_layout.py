@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -128,15 +130,18 @@ def test_monitored_files_stand_at_the_end_and_survive_a_restart(tmp_path: Path) 
     assert "<files>" not in after[1].messages[-1].text
 
 
-def waking(tmp: Path, stir: Any, reply: str = '<wait_event timeout="60000"/>') -> tuple[list[Context], str]:
+def waking(
+    tmp: Path, stir: Any, reply: str = '<wait_event timeout="30000"/>', watch: Sequence[str] = ("a.txt",)
+) -> tuple[list[Context], str]:
     """A turn that waits while `stir(monitor, work, session)` happens; the contexts, and the outcome."""
     work = tmp / "work"
-    work.mkdir()
+    work.mkdir(exist_ok=True)
 
     async def play() -> tuple[list[Context], str]:
         monitor = Monitor()
         model = ScriptedModel(
-            [acting('<monitor_file path="a.txt"/>'), acting(reply), "Up."], native_tools=False
+            [acting(*(f'<monitor_file path="{name}"/>' for name in watch)), acting(reply), "Up."],
+            native_tools=False,
         )
         async with machine(model, tmp=tmp, monitor=monitor, clock=Time()) as made:
             session = await made.create(
@@ -169,6 +174,32 @@ def test_a_file_wakes_a_waiting_agent(tmp_path: Path) -> None:
 
     contexts, outcome = waking(tmp_path, stir)
     assert (len(contexts), outcome) == (3, f"the file a.txt has changed. {NOON}")
+
+
+@pytest.mark.parametrize("odd", ["x" * 300, "loop", "shut/a.txt"])
+def test_a_path_that_cannot_be_watched_does_not_blind_an_agent(tmp_path: Path, odd: str) -> None:
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        (work / "a.txt").write_text("new")
+
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "loop").symlink_to("loop")
+    (tmp_path / "work" / "shut").mkdir(0o000)
+    contexts, outcome = waking(tmp_path, stir, watch=("a.txt", odd))
+    assert (len(contexts), outcome) == (3, f"the file a.txt has changed. {NOON}")
+
+
+def test_when_nothing_can_be_watched_the_files_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_watches(*paths: Any, **how: Any) -> Any:
+        raise OSError("OS file watch limit reached")
+
+    monkeypatch.setattr("watchfiles.awatch", no_watches)
+
+    async def stir(monitor: Monitor, work: Path, session: Any) -> None:
+        (work / "a.txt").write_text("new")
+
+    assert waking(tmp_path, stir)[1] == f"the file a.txt has changed. {NOON}"
 
 
 def test_a_message_wakes_a_waiting_agent(tmp_path: Path) -> None:

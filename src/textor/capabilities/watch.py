@@ -8,6 +8,7 @@ without the line of its total (after the SIA document).
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import stat
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Literal
 
 from textor.values import clean_text
+
+log = logging.getLogger("textor.watch")
 
 #: Bytes of one file, and of all together, that are shown.
 MOST_OF_ONE = 8_000
@@ -218,17 +221,29 @@ async def changes(paths: Sequence[Path]) -> AsyncIterator[None]:
     """
     from watchfiles import awatch
 
-    places = {path if path.is_dir() else _existing(path.parent) for path in paths}
+    places = {_existing(path) for path in paths}
     if not places:
         await asyncio.Event().wait()
-    async for _ in awatch(
-        *places, recursive=False, debounce=DEBOUNCE, step=DEBOUNCE, rust_timeout=LOOK, yield_on_timeout=True
-    ):
+    try:
+        async for _ in awatch(
+            *places,
+            recursive=False,
+            debounce=DEBOUNCE,
+            step=DEBOUNCE,
+            rust_timeout=LOOK,
+            yield_on_timeout=True,
+        ):
+            yield None
+    except (OSError, RuntimeError) as error:  # too many watches, a folder that may not be read
+        log.warning("Files are looked at every %g s, since watching failed: %s", LOOK / 1000, error)
+    while True:
         yield None
+        await asyncio.sleep(LOOK / 1000)
 
 
 def _existing(folder: Path) -> Path:
     """The folder, or the nearest above it that is there."""
-    while not folder.is_dir() and folder != folder.parent:
+    # `os.path`, since `Path.is_dir` raises for names that are too long and folders that are shut
+    while not os.path.isdir(folder) and folder != folder.parent:  # noqa: PTH112
         folder = folder.parent
     return folder
