@@ -215,10 +215,11 @@ function Row({ plan, line, busy, tell }) {
     html`<${Values} values=${line.run.values} path=${`/v1/plans/${encodeURIComponent(plan)}/values/`} />`}
     ${window && html`<p class="why"><a href=${window.address} target="_blank" rel="noopener">Show its window</a></p>`}
     <div class="buttons line-buttons">
-      <button type="button" class="quiet" disabled=${busy || !line.ready} aria-label=${`Run ${line.text}`}
-        onClick=${() => tell("POST", "/run", { lines: [line.id] })}>${line.run.state ? "Run again" : "Run"}</button>
-      <button type="button" class="quiet" disabled=${busy} aria-pressed=${line.skip}
-        onClick=${() => tell("PUT", path, { skip: !line.skip })}>${line.skip ? "Take in" : "Leave out"}</button>
+      ${line.state !== "note" &&
+      html`<button type="button" class="quiet" disabled=${busy || !line.ready} aria-label=${`Run ${line.text}`}
+          onClick=${() => tell("POST", "/run", { lines: [line.id] })}>${line.run.state ? "Run again" : "Run"}</button>
+        <button type="button" class="quiet" disabled=${busy} aria-pressed=${line.skip}
+          onClick=${() => tell("PUT", path, { skip: !line.skip })}>${line.skip ? "Take in" : "Leave out"}</button>`}
       <button type="button" class="quiet" disabled=${busy} onClick=${() => setEditing(true)}>Edit</button>
       ${line.run.log.length > 0 &&
       html`<details class="log"><summary>Log</summary>
