@@ -50,7 +50,7 @@ class Stable:
         if words := budget_words(state, agent, now):
             lines.append(f"budget: {words}")
         lines += [f"note {key}: {text}" for key, text in agent.notes.items()]
-        lines += [f"variable ${name}: {head(value)}" for name, value in agent.variables.items()]
+        lines += _variables(agent)
         moment = Moment(state, agent, now)
         lines += [text for part in self._parts.values() if (text := part(moment))]
         return "<status>\n" + "\n".join(lines) + "\n</status>"
@@ -93,6 +93,10 @@ class Layouts:
 
 
 REGENERATED = "regenerated"
+#: So many variables are shown with their heads, and so many older ones by name.
+VARIABLES, NAMED = 20, 30
+#: With less than this share of its time left, a turn is told to finish.
+LATE = 0.15
 
 
 def room_of(layout: str, window: int, ratio: float) -> int:
@@ -101,22 +105,44 @@ def room_of(layout: str, window: int, ratio: float) -> int:
     return 0 if layout == REGENERATED else int(window * ratio)
 
 
+def _variables(agent: AgentState) -> list[str]:
+    """The newest variables with their heads, the names of those before, and how many more there
+    are: each is read again in every iteration."""
+    names = list(agent.variables)
+    older, newest = names[:-VARIABLES], names[-VARIABLES:]
+    lines = [f"variable ${name}: {head(agent.variables[name])}" for name in newest]
+    if older:
+        named = ", ".join(f"${name}" for name in older[-NAMED:])
+        more = f" and {len(older) - NAMED} more" if len(older) > NAMED else ""
+        lines.insert(0, f"older variables: {named}{more}")
+    return lines
+
+
 def budget_words(state: State, agent: AgentState, now: float) -> str:
     """The budget as the status part shows it; "" when nothing limits the turn."""
     limits, turn = effective(state, agent), agent.turn
     if turn is None:
         return ""
     words: list[str] = []
+    ending = False
+    prompt = agent.size * agent.ratio  # tokens of the next one, about
     if limits.iterations is not None:
         left = limits.iterations - turn.iterations
         words.append(f"{left} of {limits.iterations} iterations left")
-        if left <= 2:
-            words.append("finish now: give your best answer with what you have")
+        ending = left <= 2
     for bound, used in bounds(state, agent):
         if bound.tokens is not None:
-            words.append(f"{max(bound.tokens - used.total, 0)} tokens left")
+            tokens = max(bound.tokens - used.total, 0)
+            words.append(f"{tokens} tokens left")
+            ending = ending or tokens < 2.5 * prompt
         if bound.money is not None and used.cost is not None:
-            words.append(f"${max(bound.money - used.cost, 0):.2f} left")
+            money = max(bound.money - used.cost, 0)
+            words.append(f"${money:.2f} left")
+            ending = ending or money < 2.5 * prompt * used.cost / max(used.total, 1)
     if limits.seconds is not None:
-        words.append(f"{max(limits.seconds - (now - turn.began), 0):.0f} s left")
+        seconds = max(limits.seconds - (now - turn.began), 0)
+        words.append(f"{seconds:.0f} s left")
+        ending = ending or seconds < LATE * limits.seconds
+    if ending:
+        words.append("finish now: give your best answer with what you have")
     return "; ".join(words)
