@@ -158,6 +158,30 @@ def test_who_waits_for_a_container_that_is_removed_is_told(engine: Engine, desk:
     assert "it is finished" in waited and "0 bytes, 0 left; finished" in read
 
 
+def test_input_over_a_broken_connection_is_not_claimed_and_not_sent_twice(engine: Engine, desk: Desk) -> None:
+    async def scene() -> list[str]:
+        only = ContainersProvider(engine, this_process())
+        await desk.perform(only, "start_container", **STAY, name="it")
+        container = only._find("it", desk.session)
+        assert container._attached is not None
+        container._attached.reader.set_exception(ConnectionResetError("cut"))  # it may have been sent
+        told = [(await desk.perform(only, "write_stdin", name="it", text="a\n")).state]
+        assert container._attached is None
+        told.append((await desk.perform(only, "write_stdin", name="it", text="b\n")).state)
+        assert container._attached is not None
+        container._attached.writer.transport.abort()  # nothing can be sent there, so another is made
+        told.append((await desk.perform(only, "write_stdin", name="it", text="c\n")).state)
+        read = ""
+        async with asyncio.timeout(20):
+            while "got c" not in read:
+                outcome = await desk.perform(only, "read_stdout", name="it", timeout=20_000)
+                read += outcome.text.partition("\n")[2]
+        await only.close()
+        return [*told, read]
+
+    assert asyncio.run(scene()) == ["unknown", "done", "done", "got a\ngot b\ngot c\n"]
+
+
 def test_what_cannot_be_kept_is_not_read(engine: Engine, desk: Desk, tmp_path: Path) -> None:
     async def scene() -> tuple[str, str]:
         only = provider(engine, tmp_path)

@@ -227,7 +227,7 @@ class Container:
         if self.about.timeout:
             raise CapabilityError(f"{self.about.name} was started with a timeout, so it takes no input.")
         async with self._writing:  # or two would connect at once
-            if self._attached is None:
+            if self._attached is None or self._attached.writer.is_closing():
                 self._attached = await self.engine.attach(self.id, stdin=True, output=False)
             attached = self._attached
             try:
