@@ -177,4 +177,4 @@ def test_a_reply_of_the_longest_length_is_said_to_be_cut(
     with scripted([Reply("The first of three is", finish="length")]):
         done = textor("run", "Tell", "all", "three")
     assert done.stdout == "The first of three is\n"
-    assert "may be cut short" in done.stderr
+    assert "Note: cut at the length that the server allows." in done.stderr

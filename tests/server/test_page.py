@@ -26,7 +26,7 @@ from server_parts import (
 )
 
 from textor import events as e
-from textor.actions import Action
+from textor.actions import Action, Outcome
 from textor.assembly import Machine
 from textor.errors import ModelError
 from textor.live import Delta
@@ -290,6 +290,28 @@ def test_each_outcome_and_end_has_its_words(tmp_path: Path) -> None:
             await write(made, "s", [event])
             await log(page).get_by_text(words).wait_for()
         await page.get_by_text("So far", exact=True).wait_for()
+
+    shown(tmp_path, bodies, body)
+
+
+def test_a_command_that_did_not_succeed_is_not_called_done_and_writing_from_the_right_stays_so(
+    tmp_path: Path,
+) -> None:
+    run = Action("a1", "shell.run", {"command": "make test"})
+    bodies: list[e.Body] = [
+        *beginning("قل مرحبا"),
+        started(),
+        finished("", run),
+        e.ActionStarted("main", "a1"),
+    ]
+    bodies += [e.ActionFinished("main", "a1", Outcome("done", "exit status 2", exit_status=2))]
+    bodies += [started(2), finished("مرحبا بالعالم.")]
+
+    async def body(page: Page, made: Machine, address: str) -> None:
+        await action(page, "shell.run", "exit status 2").wait_for()
+        assert await action(page, "shell.run", "done").count() == 0
+        reply = log(page).get_by_text("مرحبا بالعالم.")
+        assert await reply.evaluate("(e) => getComputedStyle(e).unicodeBidi") == "plaintext"
 
     shown(tmp_path, bodies, body)
 

@@ -311,7 +311,7 @@ class Chat:
 
                 if not self.stream.has_said(text):
                     self._lines(text.split("\n"))
-                if reason not in ("replied", "asked"):
+                if reason not in ("replied", "asked") or body.detail:
                     self._print(why(body), "bad")
 
     def _note(self, body: e.Body) -> Question | None:

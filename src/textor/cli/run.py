@@ -101,6 +101,8 @@ def report(terminal: Terminal, ended: TurnEnded, state: State, session: str, *, 
         terminal.reply(ended.text)
     if ended.reason not in ("replied", "asked"):
         terminal.say(f"textor: {why(ended)}", "bad")
+    elif ended.detail:
+        terminal.say(f"textor: {why(ended)}", "warn")
     others = [agent.id for agent in state.agents.values() if agent.turn is not None and agent.id != "main"]
     if others:
         verb = "is" if len(others) == 1 else "are"
@@ -110,9 +112,11 @@ def report(terminal: Terminal, ended: TurnEnded, state: State, session: str, *, 
 
 
 def why(ended: TurnEnded) -> str:
-    """A sentence for an end that is no reply."""
+    """A sentence for an end that is no reply, or for a reply of which something must be known."""
     detail = ended.detail.rstrip(".")
     match ended.reason:
+        case "replied" | "asked":
+            return f"Note: {detail}."
         case "limit":
             return f"A limit was reached: {detail}."
         case "stopped":

@@ -39,7 +39,11 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
         "replay", help="go through a session again, without a model and without effects"
     )
     same.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
-    same.add_argument("--model", metavar="ID", help="ask this model what it would have done, in a fork where nothing is done")
+    same.add_argument(
+        "--model",
+        metavar="ID",
+        help="ask this model what it would have done, in a fork where nothing is done",
+    )
     same.add_argument("--at", metavar="K", type=int, help="with --model: at which iteration")
     same.set_defaults(command=lambda args: _later("replay", args))
 
@@ -79,7 +83,7 @@ async def _list() -> int:
     from textor.cli.opening import configuration
     from textor.cli.terminal import columns
 
-    async with open_machine(configuration()) as machine:
+    async with open_machine(configuration(), host=False) as machine:
         rows = [(s.id, moment(s.updated), s.status, s.title) for s in await machine.sessions()]
     print(
         columns([("SESSION", "LAST USED", "STATE", "TITLE"), *rows]) if rows else "There are no sessions yet."
@@ -94,7 +98,7 @@ async def _show(id: str) -> int:
     from textor.cli.terminal import clean
 
     story = Story()
-    async with open_machine(configuration()) as machine:
+    async with open_machine(configuration(), host=False) as machine:
         session = await machine.session(id)
         async for event in machine.journal.read(session.id):
             for line in told(event, story):
@@ -117,7 +121,8 @@ def told(event: Event, story: Story) -> list[str]:
                 [f"  (from {sender})"] if sender else []
             )
         case e.TurnEnded(agent="main", reason=reason, text=text):
-            return [text] + ([] if reason in ("replied", "asked") else [why(event.body)])
+            quiet = reason in ("replied", "asked") and not event.body.detail
+            return [text] + ([] if quiet else [why(event.body)])
         case e.GenerationFinished(actions=actions, reply=reply) if actions and reply:
             return [reply, *(text for text, _ in story.tell(event))]
     return [text for text, _ in story.tell(event)]

@@ -17,11 +17,6 @@ HINT = (
     " work connect a bigger one: set OPENAI_API_KEY and TEXTOR_MODEL=oai:gpt-4o, or see `textor config init`."
 )
 
-CUT_SHORT = (
-    "The reply ended because it reached the longest that the model writes, and may be cut short:"
-    " ask it to go on, or set max_tokens for its provider."
-)
-
 
 def call_line(action: Action, longest: int = 160) -> str:
     """An action on one line, cut: `files.read(path="a.txt")`."""
@@ -121,8 +116,6 @@ class Story:
                 pass
 
     def _generated(self, body: e.GenerationFinished) -> Iterator[Line]:
-        if body.finish == "length" and not body.actions:
-            yield f"{self._of(body.agent)}{CUT_SHORT}", "warn"
         for action in body.actions:
             self.actions[action.id] = action
         # A small model's plan is shown as a whole before anything of it runs.

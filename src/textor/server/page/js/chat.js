@@ -306,8 +306,7 @@ const reducers = {
     const reasoning = textOf(data.message, "reasoning");
     const faults = data.faults ?? [];
     const cut = data.finish === "cut";
-    const full = data.finish === "length" && !(data.actions ?? []).length;
-    chat.change(item.key, { open: false, text: agent.said, reasoning, faults, cut, full, drafting: "", status: "" });
+    chat.change(item.key, { open: false, text: agent.said, reasoning, faults, cut, drafting: "", status: "" });
     chat.spend(data.usage);
     for (const action of data.actions ?? []) {
       chat.put(`action:${action.id}`, "action", { ...actionItem(action), agent: data.agent });

@@ -53,17 +53,18 @@ function Arguments(props) {
 /** @param {{item: Item, session: string, many: boolean}} props */
 export function Action({ item, session, many }) {
   const a = item.view.value;
-  const word = WORDS[/** @type {"done"} */ (a.state)] ?? a.state;
   const outcome = /** @type {Outcome | null} */ (a.outcome);
+  const bad = a.state === "done" && outcome?.exit_status; // it ran to its end, and says that it did not do it
+  const word = bad ? `exit status ${bad}` : (WORDS[/** @type {"done"} */ (a.state)] ?? a.state);
   const name = a.capability || "an action that was not understood";
   const facts = [
     a.took ? duration(a.took) : "",
-    outcome?.exit_status ? `exit status ${outcome.exit_status}` : "",
+    !bad && outcome?.exit_status ? `exit status ${outcome.exit_status}` : "",
     a.edited ? "edited by you" : "",
   ].filter(Boolean);
   return html`<article class="action is-${a.state}" id=${item.key} aria-label="Action ${name}: ${word}">
     <header>
-      <span class="chip chip-${a.state}">${word}</span>
+      <span class="chip chip-${bad ? "failed" : a.state}">${word}</span>
       <code class="name">${name}</code>
       ${many && html`<span class="agent">${a.agent}</span>`}
       <span class="facts">${facts.join(" · ")}</span>

@@ -83,7 +83,6 @@ function Reply({ item, many }) {
     ${quiet && html`<p class="thinking"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span> Thinking</p>`}
     ${r.status && html`<p class="thinking"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span> ${r.status}</p>`}
     ${r.cut && html`<p class="why">This reply was cut off.</p>`}
-    ${r.full && html`<p class="why">This reply reached the longest that the model writes, and may be cut short. Ask it to go on.</p>`}
     ${r.faults?.map((/** @type {string} */ f, /** @type {number} */ i) => html`<p key=${i} class="why">Not understood: ${f}</p>`)}
     ${r.failed && html`<p class="problem">${r.failed}</p>`}
   </article>`;
