@@ -374,10 +374,11 @@ async def make_services(
 
 
 @asynccontextmanager
-async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator[Machine]:
+async def open_machine(config: Config, *, memory: bool = False, host: bool = True) -> AsyncIterator[Machine]:
     """A machine over the configured data folder; becomes the host when no other process is.
 
-    `memory`: nothing is kept. Raises `JournalError` when the data folder cannot be used.
+    `memory`: nothing is kept. Without `host` nothing goes on here: for who only reads. Raises
+    `JournalError` when the data folder cannot be used.
     """
     journal: Journal = MemoryJournal() if memory else SqliteJournal(config.data / "journal.db")
     models = Models(config)
@@ -388,9 +389,11 @@ async def open_machine(config: Config, *, memory: bool = False) -> AsyncIterator
         services.hub.secrets = Handed(config.data / "handed")
     machine = Machine(config, services, models, providers)
     following = None if memory else await follow_modules(config, services)
-    lock = None if memory else HostLock(config.data / "host.lock")
+    lock = HostLock(config.data / "host.lock") if host and not memory else None
     waiting: asyncio.Task[None] | None = None
-    if lock is None or lock.acquire():
+    if not host:
+        pass
+    elif lock is None or lock.acquire():
         await _be_host(machine)
     else:
         waiting = asyncio.create_task(_host_when_free(machine, lock), name="host when free")

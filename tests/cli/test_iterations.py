@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from textor.assembly import open_machine
+from textor.config import load
+from textor.journal.sqlite import SqliteJournal
 from textor.testing import Call, Reply
 
 from .conftest import Program
@@ -34,3 +39,27 @@ def test_what_is_not_there_is_told(textor: Program, scripted: Scripted) -> None:
         session = json.loads(textor("run", "--json", "hello").stdout)["session"]
     done = textor("iterations", "show", session, "999")
     assert done.returncode == 2 and f"`textor iterations list {session}`" in done.stderr
+
+
+def test_who_reads_a_session_does_not_go_on_with_it(textor: Program, scripted: Scripted) -> None:
+    """It was left in the middle: what is due there is done by who resumes it."""
+
+    async def begun() -> str:
+        async with open_machine(load(env=textor.env), host=False) as machine:
+            session = await machine.create("hello", workspace=textor.folder, agent="main")
+            return session.id
+
+    async def count(session: str) -> int:
+        journal = SqliteJournal(Path(textor.env["TEXTOR_DATA"]) / "journal.db")
+        events = [event async for event in journal.read(session)]
+        await journal.close()
+        return len(events)
+
+    with scripted(["Hello."]) as server:
+        session = asyncio.run(begun())
+        before = asyncio.run(count(session))
+        for words in (["iterations", "list"], ["iterations", "export"], ["sessions", "show"]):
+            assert textor(*words, session).returncode == 0
+        assert textor("sessions").returncode == textor("sessions", "replay", session).returncode == 0
+        assert (asyncio.run(count(session)), len(server.requests)) == (before, 0)
+        assert textor("sessions", "resume", session).stdout == "Hello.\n"

@@ -32,13 +32,12 @@ async def _fork(args: argparse.Namespace) -> int:
     from textor.cli.opening import configuration
     from textor.forks import fork
 
-    async with open_machine(configuration()) as machine:
+    # it is made here, and run by who resumes it
+    async with open_machine(configuration(), host=False) as machine:
         session = await machine.session(args.id)
         if args.edit == "-":
             return await _show_draft(machine, session.id, args.at)
         draft = _draft(Path(args.edit)) if args.edit else None
-        if machine.host is not None:
-            await machine.host.close()  # it is made here, and run by who resumes it
         id = await fork(
             machine.services, session.id, args.at, new_session_id(), model=args.model or "", draft=draft
         )
@@ -94,7 +93,7 @@ async def _replay(args: argparse.Namespace) -> int:
     from textor.otherwise import otherwise
     from textor.replay import replay
 
-    async with open_machine(configuration()) as machine:
+    async with open_machine(configuration(), host=bool(args.model)) as machine:
         session = await machine.session(args.id)
         if args.model:
             iteration = await _iteration(machine, session.id, args.at)

@@ -110,7 +110,7 @@ def _with(session: str, then: Callable[[str, list[Iteration], Blobs], T]) -> T:
         from textor.cli.opening import configuration
         from textor.iterations import iterations
 
-        async with open_machine(configuration()) as machine:
+        async with open_machine(configuration(), host=False) as machine:
             known = await machine.session(session)
             found = [i async for i in iterations(machine.journal, known.id, machine.services.layout)]
             return then(known.id, sorted(found, key=lambda i: i.seq), machine.journal.blobs)
