@@ -155,6 +155,9 @@ def test_a_link_and_a_bare_repository(desk: Desk, sandbox: Sandbox) -> None:
         ("tree/.git", True),
         ("bare/config", True),
         ("bare/hooks/update", True),
+        ("own/hooks/update", True),
+        ("shared.config", True),
+        ("own/other", False),
         (".gitignore", False),
         (".github/workflows/test.yml", False),
         ("config", False),
@@ -163,6 +166,9 @@ def test_a_link_and_a_bare_repository(desk: Desk, sandbox: Sandbox) -> None:
 )
 def test_names(desk: Desk, path: str, live: bool) -> None:
     git(desk.workspace, "init", "-q", "--bare", "bare")
+    git(desk.workspace, "init", "-q")
+    git(desk.workspace, "config", "core.hooksPath", "own/hooks")
+    git(desk.workspace, "config", "include.path", "../shared.config")
     assert is_live(Path(os.path.realpath(desk.workspace)) / path, desk.workspace) is live
 
 

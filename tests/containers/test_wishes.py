@@ -42,10 +42,16 @@ def test_volumes_of_the_workspace(workspace: Path) -> None:
         ("data:inside", "cannot be read"),
         (":/data", "cannot be read"),
         (7, "is a text"),
+        (".git/hooks:/h", "run by themselves"),
+        (".git:/h:rw", "run by themselves"),
+        ("own-hooks:/h", "run by themselves"),
     ],
 )
 def test_volumes_that_are_refused(workspace: Path, wish: object, says: str) -> None:
     (workspace / "out").symlink_to("/etc")
+    (workspace / "own-hooks").mkdir()
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    (workspace / ".git" / "config").write_text("[core]\n\thooksPath = own-hooks\n")
     with pytest.raises(CapabilityError, match=says):
         wishes.volume_of(wish, workspace, [])
 
@@ -56,6 +62,22 @@ def test_shared_folders_by_their_real_place(workspace: Path, tmp_path: Path) -> 
     (tmp_path / "link").symlink_to(shared)
     (workspace / "way").symlink_to(shared)
     assert wishes.volume_of("way:/s", workspace, [tmp_path / "link"]).source == shared.resolve()
+
+
+def test_what_runs_by_itself_is_read_only_in_a_volume(workspace: Path) -> None:
+    git = workspace / "lib" / ".git"
+    for folder in ("hooks", "objects", "refs"):
+        (git / folder).mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text("")
+    _, files = wishes.covered([Mount(workspace, "/w")])
+    assert files == [
+        Mount(git, "/w/lib/.git"),
+        Mount(git / "config", "/w/lib/.git/config", writable=False),
+        Mount(git / "hooks", "/w/lib/.git/hooks", writable=False),
+    ]
+    assert wishes.covered([Mount(workspace, "/w", writable=False)]) == ([], [])
+    assert wishes.volume_of("lib/.git:/g:ro", workspace, []).writable is False
 
 
 def test_keys_in_a_mounted_home_are_covered(workspace: Path) -> None:

@@ -49,7 +49,11 @@ def is_live(path: Path, workspace: Path) -> bool:
     inside = path.relative_to(root) if path.is_relative_to(root) else path
     if any(plain(part) in NAMES for part in inside.parts):
         return True
-    return any(_is_repository(folder) for folder in path.parents if folder.is_relative_to(root))
+    within = [folder for folder in path.parents if folder.is_relative_to(root)]
+    return any(
+        _is_repository(folder) or any(path.is_relative_to(named) for named in _named(folder / GIT, root))
+        for folder in within
+    )
 
 
 def plain(name: str) -> str:
@@ -171,8 +175,13 @@ def _steering(place: Path, root: Path) -> Iterator[Path]:
             (place / "hooks").mkdir(exist_ok=True)
     for name in SAYS:
         path = place / name
-        if os.path.lexists(path) and (real := _within(path, root)):
+        if (real := _within(path, root)) is not None and real.exists():
             yield real
+    yield from (named for named in _named(place, root) if named.exists())
+
+
+def _named(place: Path, root: Path) -> Iterator[Path]:
+    """What the settings of a repository name in the workspace: folders of hooks, further settings."""
     try:
         text = (place / "config").read_text("utf-8", "replace")
     except OSError:
@@ -180,14 +189,13 @@ def _steering(place: Path, root: Path) -> Iterator[Path]:
     for key, told in _ELSEWHERE.findall(text):
         base = place.parent if key.lower() == "hookspath" else place
         named = _within(base / os.path.expanduser(told.strip()), root)  # noqa: PTH111
-        if named is None or named in (root, place) or place.is_relative_to(named):
-            continue
-        yield named
+        if named is not None and named not in (root, place) and not place.is_relative_to(named):
+            yield named
 
 
 def _within(path: Path, root: Path) -> Path | None:
     real = Path(os.path.realpath(path))
-    return real if real.is_relative_to(root) and real.exists() else None
+    return real if real.is_relative_to(root) else None
 
 
 def _shown(path: Path, workspace: Path) -> str:
