@@ -45,6 +45,10 @@ class Screen:
         self._process.wait()
         os.close(self._main)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid  # `setsid` becomes the program
+
     def until(self, text: str) -> str:
         """Wait until the program shows `text`; returns what came since the last wait."""
         end = time.monotonic() + PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -113,5 +114,28 @@ def test_a_terminal_without_the_characters_shows_their_numbers(textor: Program, 
         screen.until(">")
         screen.type("hi\r")
         screen.until("caf\\xe9 \\u4e2d")
+        screen.type("/quit\r")
+        assert screen.ended() == 0
+
+
+def test_a_full_disk_is_said_and_the_next_message_goes_on(textor: Program, scripted: Scripted) -> None:
+    pids: list[int] = []
+
+    def script(request: object) -> str:
+        if pids:  # from here on it can write no file any further
+            resource.prlimit(pids.pop(), resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+            return "Lost."
+        return "Gone on."
+
+    with scripted(script), chat(textor) as screen:
+        screen.until(">")
+        pids.append(screen.pid)
+        screen.type("hello\r")
+        screen.until("The session stands still. The journal ")
+        screen.until("Your next message has it go on.")
+        no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(screen.pid, resource.RLIMIT_FSIZE, no_limit)
+        screen.type("and now?\r")
+        screen.until("Gone on.")
         screen.type("/quit\r")
         assert screen.ended() == 0
