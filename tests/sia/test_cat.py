@@ -16,6 +16,7 @@ from textor import events as e
 from textor.containers.engine import Engine, find_engine
 from textor.containers.labels import this_process
 from textor.containers.provider import ContainersProvider, Rules
+from textor.iterations import iterations, write_files
 from textor.messages import Context
 from textor.monitor import Monitor
 from textor.testing import ScriptedModel
@@ -148,6 +149,41 @@ def test_the_end_of_a_container_wakes_an_agent_that_waits(engine: Engine, tmp_pa
     (running,) = context_of(model.contexts[1]).iter("container")
     (finished,) = context_of(model.contexts[2]).iter("container")
     assert running.attrib["status"] != "finished" and finished.attrib["status"] == "finished"
+
+
+def test_an_agent_reads_its_past_in_a_container_and_by_itself(engine: Engine, tmp_path: Path) -> None:
+    """What `textor iterations export` writes, mounted; and the capabilities for the same."""
+    start = '<start_container image="IMAGE" timeout="30000" volumes="past:/past:ro"><command>sh</command>'
+    look = "<parameter>-c</parameter><parameter>cat /past/*/reply.txt; touch /past/x</parameter>"
+    acts = start.replace("IMAGE", BUSYBOX) + look + "</start_container>"
+    acts += '<iterations.list/><iterations.search text="called tom"/><iterations.read number="1"/>'
+    replies = [
+        "<actions><wait_event timeout='1'/></actions>The cat is called Tom.",
+        f"<actions>{acts}</actions>",
+        "So.",
+    ]
+
+    async def play() -> list[str]:
+        work = tmp_path / "work"
+        work.mkdir()
+        model = ScriptedModel(replies, native_tools=False)
+        containers = ContainersProvider(engine, this_process(), Rules(images=[BUSYBOX]))
+
+        async with machine(model, tmp=tmp_path, monitor=Monitor(containers), providers=[containers]) as made:
+            session = await made.create(
+                "look", workspace=work, agent="sia", model=model.id, policy="yes", attended=False
+            )
+            first = await until(session, lambda ev: isinstance(ev.body, e.Observed))
+            async for iteration in iterations(made.journal, session.id, made.services.layout):
+                if iteration.number == 1:
+                    write_files(iteration, work / "past", made.journal.blobs)
+            events = first + await until(session, ended, first[-1].seq)
+            return [ev.body.outcome.text for ev in events if isinstance(ev.body, e.ActionFinished)]
+
+    _, past, listed, found, read = asyncio.run(play())
+    assert "The cat is called Tom." in past and "Read-only file system" in past
+    assert listed.startswith("1: scripted:model: wait_event done")
+    assert "called Tom" in found and "--- reply ---" in read and "<system time=" in read
 
 
 def text(context: ET.Element, path: str) -> str:
