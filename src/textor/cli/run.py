@@ -21,7 +21,7 @@ no terminal nobody can be asked, and what would be asked about is denied unless 
 
 --stdio keeps an agent (`sia`, if none is named) at work on a pipe: what comes on stdin is for it to
 read, what it writes comes on stdout. It waits without a model until something changes, and ends
-when stdin has ended and nothing is left to do.
+when stdin has ended and nothing is left to do, or in order (with 143) by SIGTERM.
 """
 
 
