@@ -183,3 +183,12 @@ def test_the_profile_of_a_mac_names_them(desk: Desk, repository: Path) -> None:
 def test_a_look_changes_nothing(desk: Desk, repository: Path) -> None:
     assert standing(repository) == standing(repository)
     assert standing(repository).changes(repository) == []
+
+
+@pytest.mark.parametrize(
+    "made", ["mkfifo .git/config", "ln -s /dev/zero .git/config", "truncate -s 1T .git/config"]
+)
+def test_settings_that_never_end_hold_nothing_up(desk: Desk, sandbox: Sandbox, made: str) -> None:
+    run(desk, sandbox, f"mkdir -p .git/objects .git/refs && echo x > .git/HEAD && {made}")
+    assert run(desk, sandbox, "echo fine").startswith("exit status 0\nfine")
+    assert is_live(desk.workspace / "a" / "b", desk.workspace) is False

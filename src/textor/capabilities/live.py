@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+
+from textor.capabilities.opening import opened_file, state_of
 
 #: Folders and files that act by themselves, at any depth. Those of agents steer them.
 NAMES = frozenset(
@@ -38,6 +42,8 @@ ASIDE = "from-sandbox"
 
 #: Folders that are looked at in search of repositories, the nearest first.
 MOST_FOLDERS = 4000
+MOST_ENTRIES = 10_000  #: of one folder
+LONGEST = 1_000_000  #: bytes of settings that are read
 _PASSED = frozenset({"node_modules", "__pycache__", ".venv"})
 _INNER = frozenset({"objects", "refs", "logs", "hooks"})  #: of a repository
 _ELSEWHERE = re.compile(r"(?im)^[^#;\n]*?\b(hookspath|path)\s*=\s*\"?([^\"\n]+)")
@@ -148,7 +154,7 @@ def _found(root: Path) -> Iterator[Path]:
         if bare:
             yield folder
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            entries = sorted(islice(os.scandir(folder), MOST_ENTRIES), key=lambda entry: entry.name)
         except OSError:
             continue
         for entry in entries:
@@ -182,15 +188,23 @@ def _steering(place: Path, root: Path) -> Iterator[Path]:
 
 def _named(place: Path, root: Path) -> Iterator[Path]:
     """What the settings of a repository name in the workspace: folders of hooks, further settings."""
-    try:
-        text = (place / "config").read_text("utf-8", "replace")
-    except OSError:
-        return
-    for key, told in _ELSEWHERE.findall(text):
+    for key, told in _ELSEWHERE.findall(_settings(place / "config")):
         base = place.parent if key.lower() == "hookspath" else place
         named = _within(base / os.path.expanduser(told.strip()), root)  # noqa: PTH111
         if named is not None and named not in (root, place) and not place.is_relative_to(named):
             yield named
+
+
+def _settings(path: Path) -> str:
+    """The text of a file of settings; "" for what is none (a pipe would never end)."""
+    real = Path(os.path.realpath(path))
+    try:
+        if not stat.S_ISREG(state_of(real).st_mode):
+            return ""
+        with opened_file(real) as descriptor:
+            return os.read(descriptor, LONGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _within(path: Path, root: Path) -> Path | None:
