@@ -298,9 +298,11 @@ def test_what_a_person_paused_stays_so_and_who_begins_late_is_paused_as_well(tmp
             assert await work.pause(10)
             levels = {name: a.level for name, a in (await state(journal)).agents.items()}
             assert levels == {"main": "pause", "main/a": "pause", "main/b": "pause"}
-            await work.resume()
+            # by another one: this one was killed meanwhile
+            await Handover(tmp_path).resume()
             levels = {name: a.level for name, a in (await state(journal)).agents.items()}
             assert levels == {"main": "run", "main/a": "run", "main/b": "pause"}
+            assert not list((tmp_path / "versions").iterdir())  # and it is not done once more
 
     asyncio.run(run())
 

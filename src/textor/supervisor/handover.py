@@ -6,8 +6,10 @@ It is done from outside, through the journal, with the inputs that a person has:
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from textor import events as e
@@ -25,10 +27,15 @@ TICK = 0.2
 
 
 class Handover:
-    """The sessions of a data folder, paused and run again. What a person paused stays paused."""
+    """The sessions of a data folder, paused and run again. What a person paused stays paused.
+
+    What was paused is noted on disk first: a supervisor that is killed in the middle leaves the next
+    one to run it again.
+    """
 
     def __init__(self, data: Path, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         self._path = data / "journal.db"
+        self._note = data / "versions" / "paused.json"
         self._sleep = sleep
         self._paused: dict[str, list[str]] = {}  # by session: the agents that we paused
         self._held: dict[str, list[str]] = {}  # by session: those that a person had paused before
@@ -55,7 +62,9 @@ class Handover:
             await journal.close()
 
     async def resume(self) -> None:
-        """Run again what `pause` paused."""
+        """Run again what `pause` paused, here or in a supervisor that was cut off."""
+        if not self._paused:
+            self._read()
         if not self._paused:
             return
         journal = SqliteJournal(self._path)
@@ -69,6 +78,7 @@ class Handover:
                 await _post(journal, session, [*run, *held])
             self._paused.clear()
             self._held.clear()
+            self._note.unlink(missing_ok=True)
         finally:
             await journal.close()
 
@@ -80,7 +90,18 @@ class Handover:
         pauses = [agent for agent in working if not _under(agent, working)]
         if pauses:
             self._paused.setdefault(session, []).extend(pauses)
+            self._write()
             await _post(journal, session, [e.Controlled(agent, "pause") for agent in pauses])
+
+    def _write(self) -> None:
+        self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = self._note.with_suffix(".new")
+        new.write_text(json.dumps([self._paused, self._held]))
+        new.replace(self._note)
+
+    def _read(self) -> None:
+        with suppress(FileNotFoundError):
+            self._paused, self._held = json.loads(self._note.read_text())
 
 
 def _under(agent: str, others: Sequence[str]) -> bool:

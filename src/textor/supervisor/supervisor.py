@@ -76,6 +76,7 @@ class Supervisor:
         """Keep the current version running, and change it when somebody asks, until cancelled."""
         try:
             await self.start(self.versions.read().current)
+            await self._handover.resume()  # what one before us had paused when it was killed
             pause = 1.0
             while True:
                 await self._sleep(TICK)
