@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from textor.capabilities.filling import unless_full
 from textor.capabilities.processes import Ended, Limits, run
 from textor.capabilities.sandbox import Sandbox, find_sandbox, why_no_sandbox
 from textor.containers.client import EngineError
@@ -39,6 +40,8 @@ QUICK = (
 #: Seconds for compiling and linting each, and for the tests.
 READING = 120.0
 TESTING = 600.0
+#: Bytes that the copy and what is written beside it may take.
+MOST_WRITTEN = 1 << 30
 #: Characters of the end of an output that are told.
 SHOWN = 3000
 #: A file or folder of tests, and one test in it.
@@ -168,7 +171,8 @@ class _Check:
             return await run(argv, cwd=source, env=env, timeout=timeout, limits=Limits())
         words = [f"PYTHONPATH={source / 'src'}", "PYTHONDONTWRITEBYTECODE=1"]
         inside = ["sh", "-c", 'cd "$0" && exec env "$@"', str(source), *words, *argv]
-        return await self._tools.sandbox.run(inside, self._place, timeout=timeout, limits=Limits())
+        work = self._tools.sandbox.run(inside, self._place, timeout=timeout, limits=Limits())
+        return await unless_full(work, self._place, MOST_WRITTEN)
 
 
 def checked_tests(paths: Sequence[str]) -> list[str]:
@@ -205,8 +209,14 @@ def _changed(tree: Path) -> list[str]:
 def _how(ended: Ended) -> str:
     if ended.reason == "exit":
         return f"exit status {ended.exit_status}"
-    words = {"timeout": "it did not end in time", "memory": "it used too much memory"}
-    return words.get(ended.reason, f"it was stopped ({ended.reason})")
+    words = {
+        "timeout": "it did not end in time",
+        "memory": "it used too much memory",
+        "processes": "it started too many processes",
+        "cancelled": "it wrote too much",
+        "full": "it did not stop writing output",
+    }
+    return words[ended.reason]
 
 
 def _end(ended: Ended) -> str:

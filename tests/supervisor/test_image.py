@@ -19,6 +19,9 @@ from textor.testing import ScriptedServer
 
 Looked = Callable[[str], Image]
 
+#: The first test may have to make an image with all that Textor needs.
+pytestmark = pytest.mark.timeout(600)
+
 
 class Shell:
     """`textor` as a person types it, over the data folder of the workshop."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from version_parts import BASE, Workshop, git, own_repository
 
+from textor import self_checks
 from textor.actions import Action, Outcome
 from textor.capabilities.places import Judged
 from textor.errors import TextorError, UseError
@@ -35,6 +36,9 @@ def _reached():
     return found
 """
 BOTH = pytest.mark.parametrize("base", [BASE, ""], ids=["container", "bubblewrap"])
+
+#: The first test may have to make an image with all that Textor needs.
+pytestmark = pytest.mark.timeout(600)
 
 
 class Desk:
@@ -182,3 +186,12 @@ def test_packages_that_a_change_asks_for_are_not_fetched(tmp_path: Path) -> None
     git(place, "tag", "bad")
     with pytest.raises(UseError, match="no package of an index by its name"):
         Versions(tmp_path / "data", place).build("bad")
+
+
+def test_a_test_that_fills_the_disk_is_ended(mine: Versions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(self_checks, "MOST_WRITTEN", 60 << 20)
+    fills = "import time\n\n\ndef test_it() -> None:\n"
+    fills += '    with open("full", "wb") as file:  # noqa: PTH123\n        file.write(bytes(90 << 20))\n'
+    fills += "    time.sleep(1000)\n"
+    told = propose(mine, "", "fills", added("tests/test_fills.py", fills), ["tests/test_fills.py"])
+    assert told.state == "failed" and "it wrote too much" in told.text, told.text

@@ -45,6 +45,9 @@ SLEEPS = "import time\ntime.sleep(1000)\n"
 FLOODS = "while True:\n    print('x' * 9999)\n"
 FILLS = f"open('full', 'wb').write(bytes(30 << 20))\n{SLEEPS}"
 
+#: The first test may have to make an image with all that Textor needs.
+pytestmark = pytest.mark.timeout(600)
+
 
 def tried(
     workshop: Workshop, tag: str, tmp: Path, where: str = "bubblewrap", patience: float = 60

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from textor.capabilities.doors import PLACE, Door
+from textor.capabilities.filling import unless_full, used
 from textor.capabilities.processes import Ended, Limits, run
 from textor.capabilities.sandbox import Bubblewrap, Sandbox, find_sandbox, limited_script, why_no_sandbox
 from textor.containers.client import EngineError
@@ -30,8 +31,7 @@ PORT, SOCKET = 7700, "model.sock"
 #: Bytes of output that are read of one command, and that a version may write beyond what was there.
 MOST_OUTPUT = 4 << 20
 MOST_WRITTEN = 1 << 30
-#: Seconds between two looks at what was written, and for the look whether a room can be used.
-LOOK = 1.0
+#: Seconds for the look whether a room can be used.
 PROBE = 60.0
 
 _ASKS = f"import urllib.request as r; print(r.urlopen('http://127.0.0.1:{PORT}/v1/models').status)"
@@ -56,7 +56,7 @@ class Room:
         self.place = place
         self._python = python
         self._sandbox = sandbox
-        self._room = _used(place) + MOST_WRITTEN
+        self._room = used(place) + MOST_WRITTEN
 
     @property
     def work(self) -> Path:
@@ -111,42 +111,18 @@ class Room:
             if not isinstance(self._sandbox, ContainerSandbox):
                 inside = ["sh", "-c", limited_script(limits), "sh", *inside]
             inside = self._sandbox.command(inside, self.place, door)
-        running = asyncio.create_task(
-            run(
-                inside,
-                cwd=self.work,
-                env=ways,
-                timeout=patience,
-                limits=limits,
-                keep=MOST_OUTPUT,
-                stop_when_full=True,
-                supervised=self._sandbox is not None,
-                apart=True,
-            )
+        work = run(
+            inside,
+            cwd=self.work,
+            env=ways,
+            timeout=patience,
+            limits=limits,
+            keep=MOST_OUTPUT,
+            stop_when_full=True,
+            supervised=self._sandbox is not None,
+            apart=True,
         )
-        watching = asyncio.create_task(self._fills())
-        try:
-            await asyncio.wait([running, watching], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            running.cancel()  # it ends what it began, for certain, and tells so
-            watching.cancel()
-            await asyncio.gather(running, watching, return_exceptions=True)
-        return running.result()
-
-    async def _fills(self) -> None:
-        """Return when more was written than may be."""
-        while await asyncio.to_thread(_used, self.place) <= self._room:  # noqa: ASYNC110 - a disk tells nobody
-            await asyncio.sleep(LOOK)
-
-
-def _used(folder: Path) -> int:
-    """Bytes on the disk of all that lies below a folder; links are not followed."""
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):  # gone meanwhile
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512  # noqa: PTH118
-    return total
+        return await unless_full(work, self.place, self._room)
 
 
 async def find_room(candidate: Candidate, place: Path) -> Room:

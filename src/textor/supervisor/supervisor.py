@@ -217,7 +217,7 @@ async def try_version(versions: Versions, tag: str, base: str, judge: Judge = ju
     """Build a tag and try it beside whatever runs; the result is kept in the ledger."""
     version, _ = await build_version(versions, tag, base)
     place = versions.folder / f"trial-{os.getpid()}"
-    await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)  # of one that was cut off
+    await asyncio.to_thread(_sweep, versions.folder)
     try:
         await asyncio.to_thread(versions.copy_state, place / "state")
         home = versions.home(version.commit)
@@ -229,6 +229,16 @@ async def try_version(versions: Versions, tag: str, base: str, judge: Judge = ju
     version = msgspec.structs.replace(version, state=state, why=why, tried=verdict.where)
     versions.note(version)
     return version
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what trials left that were cut off."""
+    import psutil
+
+    for place in folder.glob("trial-*"):
+        number = place.name.rpartition("-")[2]
+        if not number.isdecimal() or int(number) == os.getpid() or not psutil.pid_exists(int(number)):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def answers(url: str) -> Health:
