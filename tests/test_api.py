@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from textor import Agent, capability
 from textor.actions import Action
+from textor.errors import UseError
 from textor.testing import Call, Reply, ScriptedModel
 
 
@@ -105,3 +109,17 @@ def test_a_journal_keeps_an_agent(tmp_path: Path) -> None:
     later = ScriptedModel(["Ada"])
     assert asyncio.run(run(later, "what is my name?")) == "Ada"
     assert "my name is Ada" in str(later.asked[0].context.messages)
+
+
+def test_a_capability_or_a_folder_that_does_not_exist_is_told_before_anything_runs(tmp_path: Path) -> None:
+    async def run(**given: Any) -> None:
+        agent = Agent("You.", model=ScriptedModel(["never"]), **given)
+        try:
+            await agent("hi")
+        finally:
+            await agent.close()
+
+    with pytest.raises(UseError, match=r"Did you mean files\.read"):
+        asyncio.run(run(capabilities=["files.raed"]))
+    with pytest.raises(UseError, match="no folder to work in"):
+        asyncio.run(run(workspace=tmp_path / "nowhere"))

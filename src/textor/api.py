@@ -28,6 +28,7 @@ from textor.actions import Action
 from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider, capability
 from textor.config import AGENTS, load
+from textor.errors import UseError
 from textor.events import Definition, Event, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
@@ -35,6 +36,7 @@ from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State
 from textor.messages import Message, Usage
 from textor.models.port import Model
+from textor.near import did_you_mean, nearest
 from textor.processors import Models
 from textor.session import Session
 from textor.values import Value
@@ -163,6 +165,12 @@ class Agent:
         journal = SqliteJournal(self._path) if self._path else MemoryJournal()
         providers = [self._provider, *await core_providers()]
         services = await make_services(config, journal, models, providers)
+        for wanted in self._names:
+            if not services.registry.catalogue([wanted]).names:
+                near = did_you_mean(nearest(wanted, services.registry.names))
+                raise UseError(f"There is no capability {wanted!r}.", near)
+        if not self._workspace.is_dir():
+            raise UseError(f"{self._workspace} is no folder to work in.")
         self._machine = Machine(config, services, models)
         offered = [c.name for c in await self._provider.capabilities()]
         definition = Definition(

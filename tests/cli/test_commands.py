@@ -190,3 +190,14 @@ def test_a_misspelt_word_is_told_with_the_nearest(textor: Program, args: tuple[s
     done = textor(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
+
+
+def test_a_misspelt_capability_of_an_agent_type_is_told(textor: Program) -> None:
+    types = textor.folder / ".textor" / "agents"
+    types.mkdir(parents=True)
+    (types / "odd.md").write_text("---\nname: odd\ncapabilities: [files.raed, shop.buy, web.*]\n---\nYou.")
+    done = textor("agents", "show", "odd")
+    assert done.returncode == 0
+    assert done.stderr == "textor: There is no capability files.raed. Did you mean files.read?\n"
+    for name in ("main", "researcher", "sia"):
+        assert textor("agents", "show", name).stderr == ""

@@ -62,4 +62,33 @@ def show(args: argparse.Namespace) -> int:
     for message in made.examples:
         print(f"example, {message.role}: {clean(message.text)}")
     print(f"\n{clean(made.prompt)}")
+    for sentence in _misspelt(made.capabilities):
+        print(f"textor: {sentence}", file=sys.stderr)
     return DONE
+
+
+def _misspelt(names: tuple[str, ...]) -> list[str]:
+    """Sentences for names that look like one that is there and are none. Others, and patterns, may
+    be of modules and apps to come."""
+    import asyncio
+    from difflib import SequenceMatcher
+
+    from textor.near import did_you_mean
+
+    known = asyncio.run(_known())
+    told = []
+    for name in names:
+        if name in known or "*" in name:
+            continue
+        score, near = max((SequenceMatcher(None, name, each).ratio(), each) for each in known)
+        if score > 0.8:
+            told.append(f"There is no capability {name}. {did_you_mean([near])}")
+    return told
+
+
+async def _known() -> set[str]:
+    from textor.assembly import open_machine
+    from textor.config import load
+
+    async with open_machine(load(), host=False) as machine:
+        return set(machine.services.registry.names)
