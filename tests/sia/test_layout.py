@@ -356,12 +356,14 @@ def test_the_previous_actions_stand_there_as_they_are_written() -> None:
     """Behind them the result; what was left out is left out, though the gate knows its default."""
     given = {
         "image": "none", "volumes": ["work:/w"], "timeout": 10, "command": "sh", "name": "", "ports": [],
-        "parameters": ["-c", "a < b", 'x="\n"'], "environment": {}, "writable": False,
+        "parameters": ["-c", "a < b", 'x="\n"'], "writable": False,
+        "environment": {"API_KEY": "s3cr3t", "MODE": "a"},
     }  # fmt: skip
     outcome = Outcome("done", "exit status 1\nno", exit_status=1)
     shown = ET.fromstring(results([(Action("1", "start_container", given), outcome)]))[0][0]
     attributes = {"image": "none", "volumes": "work:/w", "timeout": "10", "command": "sh"}
-    assert shown.attrib == attributes | {"writable": "false"}
+    environment = {"environment": '{"API_KEY": "********", "MODE": "a"}'}
+    assert shown.attrib == attributes | environment | {"writable": "false"}
     assert [(child.tag, child.text) for child in shown] == [
         ("parameter", "-c"), ("parameter", "a < b"), ("parameter", 'x="\n"')
     ]  # fmt: skip

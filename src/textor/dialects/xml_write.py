@@ -12,6 +12,7 @@ from textor.dialects.gbnf import JSON_RULES, choice, literal
 from textor.dialects.names import Names
 from textor.dialects.outcomes import outcome_text
 from textor.errors import UseError
+from textor.secrets import SECRET_NAME
 from textor.values import Json
 
 _ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -20,6 +21,7 @@ _NOT_NAME = re.compile(r"[^A-Za-z0-9_.-]", re.ASCII)
 _SIMPLE = re.compile(r"[^\"'&<>\x00-\x1f\x7f-\x9f\u2028\u2029]{0,60}")
 #: Names that are not those of actions.
 _OURS = frozenset(["actions", "context"])
+MASK = "********"
 #: Characters of an argument that are shown again beside its result.
 SHOWN = 200
 
@@ -116,8 +118,8 @@ def _result(name: str, action: Action, outcome: Outcome) -> str:
     """The parameters as they are written: one text as an attribute, more as elements. What is empty
     was mostly left out, and is left out."""
     attributes, elements = "", ""
-    for key, value in action.arguments.items():
-        plain = _NOT_NAME.sub("_", key)
+    for key, given in action.arguments.items():
+        plain, value = _NOT_NAME.sub("_", key), _masked(given)
         if isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value):
             one = plain.removesuffix("s")
             elements += "".join(f"\n  <{one}>{escaped(_short(text))}</{one}>" for text in value)
@@ -126,6 +128,13 @@ def _result(name: str, action: Action, outcome: Outcome) -> str:
         elif value not in ("", [], {}, None):
             attributes += f' {plain}="{_quoted(value)}"'
     return f"<{name}{attributes}>{elements}\n{escaped(outcome_text(outcome))}\n</{name}>"
+
+
+def _masked(value: Json) -> Json:
+    """Texts whose names call them secrets (an environment) are not shown again."""
+    if not isinstance(value, dict):
+        return value
+    return {k: MASK if isinstance(v, str) and SECRET_NAME.search(k) else v for k, v in value.items()}
 
 
 def _quoted(value: Json) -> str:
