@@ -22,7 +22,12 @@ def trail_of(done: Iterable[tuple[Action, Outcome | None]]) -> str:
     White space is folded: two agents that pass the same words to and fro are a loop as well.
     """
     told = [
-        (action.capability, action.arguments, action.fault, outcome and (outcome.state, outcome.text))
+        (
+            action.capability,
+            # what was not understood has no arguments, so the text tells one try from another
+            (action.fault, action.text) if action.fault else action.arguments,
+            outcome and (outcome.state, outcome.text),
+        )
         for action, outcome in done
     ]
     text = msgspec.json.encode(told, order="sorted").decode()

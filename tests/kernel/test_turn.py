@@ -137,6 +137,19 @@ def test_the_same_again_and_again_is_told_and_then_ends(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_different_calls_with_the_same_fault_are_no_loop(tmp_path: Path) -> None:
+    async def run() -> None:
+        # the fault shows only how a value begins
+        calls = [Reply(calls=(Call("double", {"number": "x" * 500 + str(n)}),)) for n in range(5)]
+        model = ScriptedModel([*calls, "I give up."])
+        async with machine(model, [double], tmp=tmp_path) as made:
+            events = await until(await begin(made, model, "loop"), ended)
+            assert events[-1].body == e.TurnEnded("main", "replied", "I give up.")
+            assert "exactly this" not in str([asked.context.messages for asked in model.asked])
+
+    asyncio.run(run())
+
+
 def test_two_in_alternation_are_a_loop_too(tmp_path: Path) -> None:
     async def run() -> None:
         turn = iter(range(100))
