@@ -7,6 +7,7 @@ import base64
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from textor.errors import ModelError
 from textor.journal.memory import MemoryJournal
@@ -103,3 +104,10 @@ def test_only_what_is_not_taken_becomes_a_note() -> None:
     first, second = as_taken(context, ("image",), ()).messages[0].parts
     assert first == Media(PNG, "a")
     assert second == Text("\n[b: audio, audio/wav, 4 bytes; this model takes no audio]")
+
+
+def test_content_that_is_gone_is_said() -> None:
+    gone = replace(PNG, blob="0" * 64)
+    with ScriptedServer(["x"]) as server, pytest.raises(ModelError, match="was not given along"):
+        settings = ProviderSettings(base_url=server.url)
+        asked(server, settings, Context((Message("user", (Media(gone, "image_1"),)),)))

@@ -8,6 +8,7 @@ gets notes from then on (see `habits`).
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -53,10 +54,13 @@ class Supplied:
     def generate(
         self, context: Context, *, stop: Stop = NO_STOP, grammar: Grammar | None = None
     ) -> AsyncGenerator[Chunk, None]:
-        missing = [v.blob for v in media_of(context) if v.blob and v.blob not in context.media]
-        if missing:
-            brought = {blob: self._blobs.get(blob) for blob in missing}
-            context = replace(context, media={**context.media, **brought})
+        brought = dict(context.media)
+        for value in media_of(context):
+            if value.blob and value.blob not in brought:
+                with suppress(KeyError):  # the model says of it that it was not given along
+                    brought[value.blob] = self._blobs.get(value.blob)
+        if brought:
+            context = replace(context, media=brought)
         return self._model.generate(context, stop=stop, grammar=grammar)
 
 
