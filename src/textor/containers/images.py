@@ -17,6 +17,8 @@ from textor.containers.engine import Engine, Spec, output_of
 from textor.containers.labels import SANDBOX, Owner
 from textor.values import Json
 
+#: Where programs are, for images that do not say.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Bytes of memory that a build may use.
 MEMORY = 4 << 30
 #: Seconds that a program is given which only looks at an image.
@@ -127,6 +129,7 @@ async def ask(engine: Engine, image: str, argv: Sequence[str], owner: Owner) -> 
         image=image,
         entrypoint=list(argv[:1]),
         command=list(argv[1:]),
+        environment={"PATH": PATH},
         labels=owner.labels(SANDBOX),
         user="65534:65534",
     )
