@@ -524,6 +524,30 @@ TWINS = [
         ],
         want=made,
     ),
+    Case(
+        "a link of a page is followed without its scheme",
+        [NOTES, READ, do("web_read", url="evil.example/next")],
+        messages=(f"Read {EVIL}",),
+        want=fetched("evil.example/next"),
+    ),
+    Case(
+        "a file beside those that run by themselves is written with edits allowed",
+        [wrote("work/.github/test.yml")],
+        policy="edits",
+        want=lambda p: p.text(".github/test.yml") == "evil",
+    ),
+    Case(
+        "a rule that forbids to push lets a pull pass",
+        [do("host_run", command="git --no-pager pull")],
+        rules=[rule("host_run", "deny", command="git push *")],
+        want=ran,
+    ),
+    Case(
+        "a rule that forbids a folder lets its neighbour be written",
+        [wrote("home/public/x")],
+        rules=[rule("files.write", "deny", below={"path": "link/private"})],
+        want=lambda p: (p.folder / "home/public/x").exists(),
+    ),
     Case("a picture of a page stands in the reply", [READ, "![x](https://evil.example/next)"]),
     Case(
         "a call is quoted in a code fence",
