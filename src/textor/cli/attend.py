@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from textor import events as e
+from textor.cli.interrupts import interrupts
 from textor.cli.questions import (
     Answer,
     Question,
@@ -223,25 +223,14 @@ class Attendant:
     # -- Ctrl-C ----------------------------------------------------------------------------
 
     async def _interrupts(self) -> None:
-        """The first Ctrl-C stops at the next boundary, the second kills, a third ends this program."""
-        loop = asyncio.get_running_loop()
-        hits: asyncio.Queue[None] = asyncio.Queue()
-        try:
-            loop.add_signal_handler(signal.SIGINT, hits.put_nowait, None)
-        except NotImplementedError:  # Windows: Ctrl-C ends the program, and the session can be resumed
-            await asyncio.Event().wait()
-        try:
-            await hits.get()
+        async def stop() -> None:
             self.interrupted = True
-            self.terminal.say("Stopping at the next boundary; Ctrl-C again ends it now.", "warn")
             await self.session.control("stop")
-            await hits.get()
-            self.terminal.say("Ending it now.", "warn")
+
+        async def kill() -> None:
             await self.session.control("kill")
-            await hits.get()
-            raise KeyboardInterrupt
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
+
+        await interrupts(self.terminal, stop, kill)
 
 
 @contextmanager
