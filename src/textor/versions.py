@@ -30,6 +30,8 @@ State = Literal["built", "passed", "failed"]
 #: from, since getting it from there could run what lies there.
 _NEED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^@;/]*)?(;[^@]*)?$")
 _TAG = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,99}$")
+#: Seconds that a version's source may take to be compiled.
+COMPILING = 120
 #: The version that was installed, whatever it is.
 INSTALLED = ""
 
@@ -160,6 +162,10 @@ class Versions:
         if not (source / "src" / "textor").is_dir():
             raise UseError(f"The tag {tag} holds no src/textor.")
         self._environment(home / "venv", source)
+        # where it is tried it may not write, and would compile itself at each start; this only reads it
+        compiled = [sys.executable, "-I", "-S", "-m", "compileall", "-q", "-j", "0", str(source / "src")]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(compiled, capture_output=True, check=False, timeout=COMPILING)
         (home / "done").touch()
         version = Version(tag, commit)
         self.note(version)

@@ -31,7 +31,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, help, run in (
-        ("status", "which version is in use, and what the supervisor did", status),
+        ("status", "which version is in use, where it runs, how it was tried", status),
         ("list", "the tags, and what is known of them", listed),
         ("build", "build a tag: an environment that runs it, and an image", build),
         ("try", "build a tag and try it on a copy of the state", try_),
