@@ -87,6 +87,10 @@ class Stdio:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[OSError | None] = loop.create_future()
 
+            def tell(fault: OSError | None) -> None:
+                if not done.done():
+                    done.set_result(fault)
+
             def work() -> None:
                 fault: OSError | None = None
                 try:
@@ -94,7 +98,7 @@ class Stdio:
                 except OSError as error:
                     fault = error
                 with suppress(RuntimeError):  # the loop has ended, and with it this program
-                    loop.call_soon_threadsafe(lambda: done.done() or done.set_result(fault))
+                    loop.call_soon_threadsafe(tell, fault)
 
             threading.Thread(target=work, name="stdout", daemon=True).start()
             if (error := await done) is not None:

@@ -521,9 +521,6 @@ def test_a_module_in_a_container_is_run_by_the_engine(
 
 
 def test_the_box_is_run_by_our_own_python() -> None:
-    assert placed(ModuleSpec("m", ("textor:files", "--root", "x")))[1:] == [
-        "-m",
-        "textor.modules.files",
-        "--root",
-        "x",
-    ]
+    words = placed(ModuleSpec("m", ("textor:files", "--root", "x")))
+    # -P: nothing that lies in the workspace is taken for one of our packages
+    assert words == [sys.executable, "-P", "-m", "textor.modules.files", "--root", "x"]
