@@ -32,13 +32,15 @@ def _harm(place, port):
             pass
 _harm({place!r}, {port})
 """
+#: The children sleep, so as to be no burden on who else is on this machine.
 FORKS = """
-import os
+import os, time
 while True:
     try:
-        os.fork()
+        if not os.fork():
+            time.sleep(1000)
     except OSError:
-        pass
+        time.sleep(0.1)
 """
 BREAKS = "raise SystemExit('broken')\n"
 SLEEPS = "import time\ntime.sleep(1000)\n"
