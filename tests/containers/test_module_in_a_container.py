@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from textor.capabilities.modules.provider import ModulesProvider
 from textor.capabilities.modules.spec import ModuleSpec
@@ -61,3 +64,20 @@ def test_a_module_runs_in_a_container(engine: Engine, desk: Desk) -> None:
             await asyncio.sleep(0.1)
 
     asyncio.run(asyncio.wait_for(run(), 100))
+
+
+def test_the_engine_that_is_named_is_asked(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+
+    async def run() -> None:
+        spec = ModuleSpec("inside", ("python3", "-c", SERVER), placement=f"container:{BASE}", start=60)
+        provider = ModulesProvider([spec])
+        try:
+            outcome = await desk.perform(provider, "inside.where")
+            assert outcome.state == "failed" and "none.sock" in outcome.text
+        finally:
+            await provider.close()
+
+    asyncio.run(run())

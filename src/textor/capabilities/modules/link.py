@@ -72,6 +72,8 @@ PASSED = (
     "DISPLAY",
     "WAYLAND_DISPLAY",
 )
+#: What tells the command of a container engine which engine it is to ask.
+ENGINES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST")
 
 
 # What the SDK has to say of a module stands in the module's own log or in an outcome; without a
@@ -223,7 +225,8 @@ class Link:
             async with self._login() as auth, reaching(spec.address, headers, auth, self._sieve) as made:
                 yield _Made(made)
             return
-        env = {name: os.environ[name] for name in PASSED if name in os.environ}
+        passed = PASSED if spec.placement == "local" else (*PASSED, *ENGINES)
+        env = {name: os.environ[name] for name in passed if name in os.environ}
         env |= {"COLUMNS": "160"} | filled(spec.env, spec.name)  # its log is no terminal of 80 columns
         argv = placed(spec)
         cwd = spec.cwd or None
