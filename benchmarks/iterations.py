@@ -20,10 +20,10 @@ from textor.capabilities.functions import FunctionProvider
 from textor.config import Config
 from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
-from textor.iterations import iterations
 from textor.journal.sqlite import SqliteJournal
-from textor.monitor import Monitor
+from textor.layouts.monitor import Monitor
 from textor.processors import Models
+from textor.record.iterations import iterations
 from textor.testing import ScriptedModel
 
 

@@ -27,9 +27,9 @@ from textor.config import Config
 from textor.events import Definition, Limits
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
+from textor.layouts.monitor import Monitor
 from textor.messages import Context, Usage, UsageChunk, said
 from textor.models.box import BoxModel
-from textor.monitor import Monitor
 from textor.processors import Models
 from textor.testing import ScriptedModel
 

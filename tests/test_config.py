@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from textor import config_text
 from textor.config import Config, config_path, line_of, load
+from textor.config import text as config_text
 from textor.errors import ConfigError
 from textor.events import Limits
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from textor import events as e
-from textor.agent_types import AgentTypes, agents_provider, callable_section
 from textor.broker.provider import AppsProvider
 from textor.capabilities.modules.spec import folder_of
 from textor.capabilities.port import Provider
@@ -29,9 +28,7 @@ from textor.definitions import agent_folders, list_definitions, load_definition
 from textor.dialect_wiring import compiler, dialect_of, embedder_of
 from textor.errors import DefinitionError, TextorError, UseError
 from textor.events import Definition, Limits
-from textor.finding import Finder, finding_provider
 from textor.hosts.local import LocalHost
-from textor.iterations_provider import iterations_provider
 from textor.journal.lock import HostLock
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal, SessionInfo
@@ -39,21 +36,22 @@ from textor.journal.sqlite import SqliteJournal
 from textor.kernel.services import Services
 from textor.kernel.state import State
 from textor.layouts import Layouts, room_of
+from textor.layouts.monitor import Monitor
+from textor.layouts.status import parts_of
 from textor.machine_state import MachineState
+from textor.making.provider import Loaded, making_provider
 from textor.models.media import supplied
-from textor.module_making import Loaded, making_provider
-from textor.monitor import Monitor
 from textor.policy import Gate, Labelling
 from textor.policy.rules import AREA as RULES
 from textor.processors import ModelInfo, Models, model_for, named_models
-from textor.scope import Scope
+from textor.record.provider import iterations_provider
 from textor.secrets import EMAIL, KNOWN, Handed, Masking, from_environment, from_keyring
-from textor.select_llm import select_provider
-from textor.self_provider import self_provider
 from textor.session import Session
-from textor.status import parts_of
-from textor.tree import tree_provider
-from textor.versions import Versions
+from textor.tree.agent_types import AgentTypes, agents_provider, callable_section
+from textor.tree.calls import tree_provider
+from textor.tree.finding import Finder, finding_provider
+from textor.tree.scope import Scope
+from textor.tree.select_llm import select_provider
 
 if TYPE_CHECKING:
     from textor.broker.broker import Broker
@@ -310,6 +308,9 @@ async def make_services(
     clock: Callable[[], float] = time.time,
 ) -> Services:
     """Services over a journal with these providers."""
+    from textor.versions import Versions
+    from textor.versions.provider import self_provider
+
     known_secrets(config)
     registry = Registry()
 
@@ -428,7 +429,7 @@ async def follow_modules(config: Config, services: Services) -> asyncio.Task[Non
     from textor.capabilities.modules.following import follow
     from textor.capabilities.modules.provider import ModulesProvider
     from textor.capabilities.modules.spec import read_entries
-    from textor.elicitation import ask_person
+    from textor.tree.elicitation import ask_person
 
     renewals: set[asyncio.Task[None]] = set()
 

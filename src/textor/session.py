@@ -26,7 +26,7 @@ from textor.messages import Message
 from textor.policy.gate import guarded_by
 from textor.policy.look import look
 from textor.policy.rules import AREA, answered, key_of
-from textor.review import Draft, edited
+from textor.record.review import Draft, edited
 from textor.values import BIG, Json, Labels, Value, shown, text_value
 
 T = TypeVar("T")

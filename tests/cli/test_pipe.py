@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from textor.stdio import MOST_WAITING
+from textor.layouts.stdio import MOST_WAITING
 from textor.testing import Gate, Reply
 
 from .conftest import Program

@@ -171,9 +171,7 @@ def test_a_session_is_shown_from_its_beginning(textor: Program, scripted: Script
     assert textor("sessions", "resume", session, "--model", "nowhere:x").returncode in (1, 2)
 
 
-def test_a_reply_of_the_longest_length_is_said_to_be_cut(
-    textor: Program, scripted: Scripted
-) -> None:
+def test_a_reply_of_the_longest_length_is_said_to_be_cut(textor: Program, scripted: Scripted) -> None:
     with scripted([Reply("The first of three is", finish="length")]):
         done = textor("run", "Tell", "all", "three")
     assert done.stdout == "The first of three is\n"

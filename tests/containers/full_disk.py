@@ -29,7 +29,7 @@ from textor.containers.positions import Positions
 from textor.containers.provider import ContainersProvider
 from textor.events import Event
 from textor.journal.sqlite import SqliteJournal
-from textor.replay import replay
+from textor.record.replay import replay
 from textor.testing import Call, Reply, ScriptedServer
 from textor.testing.server import Item, Request
 

@@ -32,7 +32,7 @@ from textor.containers.engine import find_engine
 from textor.containers.labels import ACTION, SESSION
 from textor.events import Event
 from textor.journal.sqlite import SqliteJournal
-from textor.replay import replay
+from textor.record.replay import replay
 
 #: Seconds that one child may take; it plays for two or three.
 PATIENCE = 100

@@ -17,7 +17,7 @@ from textor.arguments import (
     positional,
     types_of,
 )
-from textor.json_text import Extent
+from textor.arguments.json_text import Extent
 
 
 def schema(**properties: Any) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from textor.capabilities.modules.questions import Answer, Field, Question
 from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.table import Entry, TableProvider
 from textor.config import Config
-from textor.elicitation import ask_person, read_answer, told
 from textor.testing import Call, Reply, ScriptedModel
+from textor.tree.elicitation import ask_person, read_answer, told
 
 ONE = Question("shop", "How many?", (Field("count", "integer", required=True),))
 TWO = Question(

@@ -12,8 +12,8 @@ from textor import events as e
 from textor.actions import Capability, Outcome
 from textor.capabilities.table import Entry, TableProvider, parameters
 from textor.events import Definition, Event
-from textor.finding import Ranking
 from textor.testing import Call, Reply, ScriptedModel
+from textor.tree.finding import Ranking
 
 WEATHER = Capability(
     "weather.forecast",

@@ -27,11 +27,11 @@ from textor.errors import CapabilityError, ConfigError
 from textor.events import Event
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
+from textor.making.catalogues import search
+from textor.making.provider import Loaded
+from textor.making.review import review, summary
+from textor.making.trial import crash_of, sample
 from textor.messages import Context
-from textor.module_catalogues import search
-from textor.module_making import Loaded
-from textor.module_review import review, summary
-from textor.module_trial import crash_of, sample
 from textor.processors import Models
 from textor.session import Session
 from textor.settings import ModuleSettings

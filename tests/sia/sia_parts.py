@@ -16,8 +16,8 @@ from textor.config import Config
 from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.port import Journal
+from textor.layouts.monitor import Monitor
 from textor.messages import Context
-from textor.monitor import Monitor
 from textor.processors import Models
 from textor.session import Session
 from textor.testing import ScriptedModel

@@ -13,15 +13,15 @@ from sia_parts import ended, machine, until
 from textor import events as e
 from textor.assembly import Machine
 from textor.events import Definition
-from textor.forks import fork
-from textor.iterations import Iteration, iterations
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.summary import REQUEST
 from textor.models.media import Supplied
 from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
-from textor.replay import replay
-from textor.review import Draft
+from textor.record.forks import fork
+from textor.record.iterations import Iteration, iterations
+from textor.record.replay import replay
+from textor.record.review import Draft
 from textor.session import Session
 from textor.settings import ProviderSettings
 from textor.testing import Call, Reply, ScriptedServer

@@ -16,9 +16,9 @@ from textor import events as e
 from textor.containers.engine import Engine, find_engine
 from textor.containers.labels import this_process
 from textor.containers.provider import ContainersProvider, Rules
-from textor.iterations import iterations, write_files
+from textor.layouts.monitor import Monitor
 from textor.messages import Context
-from textor.monitor import Monitor
+from textor.record.iterations import iterations, write_files
 from textor.testing import ScriptedModel
 
 BUSYBOX = "textor/busybox:test"

@@ -13,10 +13,10 @@ from sia_parts import ended, machine, until
 
 from textor.assembly import Machine
 from textor.events import Definition
-from textor.iterations import iterations, write_files
 from textor.journal.sqlite import SqliteJournal
 from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
+from textor.record.iterations import iterations, write_files
 from textor.session import Session
 from textor.settings import ProviderSettings
 from textor.testing import ScriptedServer

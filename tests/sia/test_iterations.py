@@ -15,13 +15,13 @@ from textor import capability
 from textor import events as e
 from textor.assembly import Machine
 from textor.events import Definition, Limits
-from textor.iterations import Iteration, files_of, iterations, write_files
 from textor.journal.memory import MemoryJournal
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.summary import REQUEST
 from textor.messages import Context, said
 from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
+from textor.record.iterations import Iteration, files_of, iterations, write_files
 from textor.settings import ProviderSettings
 from textor.testing import Call, Reply, ScriptedModel, ScriptedServer
 

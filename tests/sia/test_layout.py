@@ -21,10 +21,10 @@ from textor.dialects.xml_write import results
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State, fold_all
-from textor.layouts_xml import Regenerated
+from textor.layouts.monitor import Monitor
+from textor.layouts.regenerated import Regenerated
+from textor.layouts.status import parts_of
 from textor.messages import Context, Text, said
-from textor.monitor import Monitor
-from textor.status import parts_of
 from textor.testing import Gate, Reply, ScriptedModel
 
 XML = Definition(

@@ -18,12 +18,12 @@ from textor.assembly import Machine
 from textor.capabilities.functions import FunctionProvider
 from textor.errors import TextorError, UseError
 from textor.events import Definition, Limits
-from textor.forks import fork
-from textor.iterations import Iteration, iterations
 from textor.messages import said
-from textor.otherwise import otherwise
-from textor.replay import Difference, Replayed, replay
-from textor.review import Draft, EditedCall, waiting
+from textor.record.forks import fork
+from textor.record.iterations import Iteration, iterations
+from textor.record.otherwise import otherwise
+from textor.record.replay import Difference, Replayed, replay
+from textor.record.review import Draft, EditedCall, waiting
 from textor.session import Session
 from textor.testing import Call, Gate, Reply, ScriptedModel
 

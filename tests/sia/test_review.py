@@ -12,7 +12,7 @@ from textor import events as e
 from textor.errors import UseError
 from textor.events import Definition
 from textor.messages import ToolCall
-from textor.review import Draft, EditedCall, draft_of, parse_draft
+from textor.record.review import Draft, EditedCall, draft_of, parse_draft
 from textor.testing import Call, Reply, ScriptedModel
 
 PRINT = Reply("I print.", calls=(Call("print", {"text": "one"}),))

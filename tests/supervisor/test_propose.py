@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from version_parts import BASE, Workshop, git, own_repository
 
-from textor import self_checks
 from textor.actions import Action, Outcome
 from textor.capabilities.places import Judged
 from textor.errors import TextorError, UseError
 from textor.journal.blobs import MemoryBlobs
-from textor.self_provider import self_provider
 from textor.versions import Versions
+from textor.versions import checks as self_checks
+from textor.versions.provider import self_provider
 
 #: A test that tries to get out, and tells what it could do; `conftest.py` would do it unasked.
 REACHES = """\

@@ -15,8 +15,8 @@ from textor.actions import Action, Outcome
 from textor.capabilities.places import Judged
 from textor.errors import TextorError
 from textor.journal.blobs import MemoryBlobs
-from textor.self_provider import self_provider
 from textor.versions import Versions
+from textor.versions.provider import self_provider
 
 PATCH = """\
 --- a/src/textor/notes.py

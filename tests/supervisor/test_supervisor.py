@@ -62,7 +62,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
         git("commit", "-am", tag)
         git("tag", tag)
         git("reset", "--hard", "HEAD~1")
-    layouts = place / "src" / "textor" / "layouts.py"  # it shows its models nothing of the dialogue
+    # it shows its models nothing of the dialogue
+    layouts = place / "src" / "textor" / "layouts" / "__init__.py"
     layouts.write_text(layouts.read_text().replace("agent.prefix + agent.dialogue", "agent.prefix"))
     git("commit", "-am", "wrong")
     git("tag", "wrong")

@@ -114,7 +114,7 @@ def test_a_bad_version_fails(
 def test_a_version_that_shows_its_models_nothing_fails_at_its_task(
     workshop: Workshop, tmp_path: Path
 ) -> None:
-    tag = workshop.tag("wrong", "[:0]", "layouts.py", "agent.dialogue")
+    tag = workshop.tag("wrong", "[:0]", "layouts/__init__.py", "agent.dialogue")
     (fault,) = tried(workshop, tag, tmp_path).faults
     assert fault.startswith("it does a task")
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import textor
-from textor.version_images import build_version
 from textor.versions import Version, Versions
+from textor.versions.images import build_version
 
 BASE = "textor/base:test"
 SOURCE = Path(textor.__file__).parent

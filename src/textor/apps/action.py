@@ -13,8 +13,8 @@ import msgspec
 from textor.actions import EFFECTS, Effect, Repeat
 from textor.apps.store import Refused
 from textor.arguments import convert
+from textor.arguments.json_text import ArgumentError
 from textor.errors import UseError
-from textor.json_text import ArgumentError
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Returns = Literal["text", "data", "image"]

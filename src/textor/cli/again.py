@@ -13,8 +13,8 @@ from textor.errors import UseError
 
 if TYPE_CHECKING:
     from textor.assembly import Machine
-    from textor.iterations import Iteration
-    from textor.review import Draft
+    from textor.record.iterations import Iteration
+    from textor.record.review import Draft
 
 
 def fork(args: argparse.Namespace) -> int:
@@ -30,7 +30,7 @@ def replay(args: argparse.Namespace) -> int:
 async def _fork(args: argparse.Namespace) -> int:
     from textor.assembly import new_session_id, open_machine
     from textor.cli.opening import configuration
-    from textor.forks import fork
+    from textor.record.forks import fork
 
     # it is made here, and run by who resumes it
     async with open_machine(configuration(), host=False) as machine:
@@ -54,7 +54,7 @@ async def _show_draft(machine: Machine, session: str, at: int) -> int:
     """Print the reply of an iteration in the form in which it can be edited."""
     import msgspec
 
-    from textor.review import Draft, EditedCall
+    from textor.record.review import Draft, EditedCall
 
     found = await _iteration(machine, session, at)
     if found.raw is None:
@@ -67,7 +67,7 @@ async def _show_draft(machine: Machine, session: str, at: int) -> int:
 
 
 def _draft(path: Path) -> Draft:
-    from textor.review import parse_draft
+    from textor.record.review import parse_draft
 
     try:
         return parse_draft(path.read_text("utf-8"))
@@ -76,7 +76,7 @@ def _draft(path: Path) -> Draft:
 
 
 async def _iteration(machine: Machine, session: str, at: int) -> Iteration:
-    from textor.iterations import iteration_at
+    from textor.record.iterations import iteration_at
 
     found = await iteration_at(machine.journal, session, at, machine.services.layout)
     if found is None:
@@ -90,8 +90,8 @@ async def _replay(args: argparse.Namespace) -> int:
     from textor.assembly import new_session_id, open_machine
     from textor.cli.opening import configuration
     from textor.cli.terminal import clean
-    from textor.otherwise import otherwise
-    from textor.replay import replay
+    from textor.record.otherwise import otherwise
+    from textor.record.replay import replay
 
     async with open_machine(configuration(), host=bool(args.model)) as machine:
         session = await machine.session(args.id)

@@ -26,7 +26,7 @@ from textor.cli.reach import for_person
 from textor.cli.story import Story
 from textor.cli.terminal import Terminal
 from textor.errors import TextorError, UseError
-from textor.review import parse_draft
+from textor.record.review import parse_draft
 
 if TYPE_CHECKING:
     from textor.session import Session

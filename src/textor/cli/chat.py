@@ -251,7 +251,7 @@ class Chat:
 
     async def _edited(self, text: str) -> None:
         from textor.cli.questions import parse_arguments
-        from textor.review import parse_draft
+        from textor.record.review import parse_draft
 
         question, self.editing = self.editing, None
         assert question is not None

@@ -36,7 +36,7 @@ def path(args: argparse.Namespace) -> int:
 
 def init(args: argparse.Namespace) -> int:
     from textor.config import config_path
-    from textor.config_text import create
+    from textor.config.text import create
 
     create(config_path())
     print(config_path())

@@ -12,7 +12,7 @@ from textor.cli.parser import Commands
 from textor.errors import UseError
 
 if TYPE_CHECKING:
-    from textor.iterations import Iteration
+    from textor.record.iterations import Iteration
     from textor.values import Blobs
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def count(text: str) -> int:
 def listed(args: argparse.Namespace) -> int:
     from textor.cli.sessions import moment
     from textor.cli.terminal import columns
-    from textor.iterations_provider import line
+    from textor.record.provider import line
 
     rows = [("N", "AGENT", "BEGAN", "SECONDS", "TOKENS", "WHAT")]
     for found in _read(args.session)[1]:
@@ -63,7 +63,7 @@ def listed(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     from textor.cli.terminal import clean
-    from textor.iterations_provider import whole
+    from textor.record.provider import whole
 
     session, found = _read(args.session)
     for iteration in found:
@@ -79,7 +79,7 @@ def show(args: argparse.Namespace) -> int:
 
 
 def export(args: argparse.Namespace) -> int:
-    from textor.iterations import write_files
+    from textor.record.iterations import write_files
 
     def write(session: str, found: list[Iteration], blobs: Blobs) -> str:
         folder = Path(args.to or f"iterations-{session}")
@@ -108,7 +108,7 @@ def _with(session: str, then: Callable[[str, list[Iteration], Blobs], T]) -> T:
     async def read() -> T:
         from textor.assembly import open_machine
         from textor.cli.opening import configuration
-        from textor.iterations import iterations
+        from textor.record.iterations import iterations
 
         async with open_machine(configuration(), host=False) as machine:
             known = await machine.session(session)

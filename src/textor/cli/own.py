@@ -101,7 +101,7 @@ def listed(args: argparse.Namespace) -> int:
 
 
 def build(args: argparse.Namespace) -> int:
-    from textor.version_images import build_version
+    from textor.versions.images import build_version
 
     versions, base = _configured()
     _, told = asyncio.run(build_version(versions, args.tag, base))

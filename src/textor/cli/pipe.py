@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from textor.assembly import Machine
     from textor.events import TurnEnded
     from textor.kernel.state import State
-    from textor.monitor import Monitor
+    from textor.layouts.monitor import Monitor
+    from textor.layouts.stdio import Stdio
     from textor.session import Session
-    from textor.stdio import Stdio
 
 AGENT = "sia"
 #: The exit code of a program that was told to end.

@@ -60,7 +60,7 @@ def of_an_agent(body: e.Asked) -> Question:
 
 def of_a_reply(key: str, body: e.GenerationFinished) -> Question:
     """The question about a reply that waits: what it says and what it would do."""
-    from textor.review import draft_of
+    from textor.record.review import draft_of
 
     blocks = [call_block(action) for action in body.actions]
     text = "\n".join([f"{body.agent} replies:", body.message.text.rstrip(), *blocks])

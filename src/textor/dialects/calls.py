@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from textor.actions import Action, Catalogue
 from textor.arguments import ArgumentError, parse_arguments
+from textor.arguments.json_text import Extent
 from textor.dialects.names import TOOL_LIMIT, Names, tool_name
 from textor.dialects.near import unknown_name, wrong_arguments
-from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
 from textor.values import Json
 

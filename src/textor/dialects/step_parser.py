@@ -9,6 +9,7 @@ from typing import Any
 
 from textor.actions import Action, Catalogue
 from textor.arguments import ArgumentError, Problem, parse_json
+from textor.arguments.json_text import Extent
 from textor.dialects.calls import Calls
 from textor.dialects.fences import Fences, Piece
 from textor.dialects.names import tool_names
@@ -24,7 +25,6 @@ from textor.dialects.port import (
 )
 from textor.dialects.sink import Sink
 from textor.dialects.text_calls import JSON_FENCES, fitted
-from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
 from textor.values import Json
 

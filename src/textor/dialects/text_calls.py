@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple
 
 from textor.actions import Capability
 from textor.arguments import ArgumentError, Problem, convert, parse_arguments, parse_json
+from textor.arguments.json_text import Extent
 from textor.dialects.names import Names
-from textor.json_text import Extent
 from textor.near import excerpt
 from textor.values import Json, clean_text
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from textor.actions import Action, Catalogue
 from textor.arguments import ArgumentError, parse_json
+from textor.arguments.json_text import Extent
 from textor.dialects.calls import Calls, OpenCall, native_action
 from textor.dialects.fences import Fences, Piece
 from textor.dialects.names import tool_names
@@ -34,7 +35,6 @@ from textor.dialects.text_calls import (
     found_call,
     values_in,
 )
-from textor.json_text import Extent
 from textor.messages import CallChunk, ToolCall
 
 FORM = '<tool_call>{"name": …, "arguments": {…}}</tool_call>'

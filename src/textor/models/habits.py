@@ -71,9 +71,7 @@ class Habits:
         something else.
         """
         text = complaint.casefold()
-        if (
-            "only user and assistant" in text and self.system_role != "none"
-        ):
+        if "only user and assistant" in text and self.system_role != "none":
             self.system_role = "none"
             return "it takes no system messages; they go as the user's"
         if "system" in text and any(word in text for word in ("role", "message", "prompt")):

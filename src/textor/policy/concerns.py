@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from textor.actions import Effect
 from textor.errors import CapabilityError
-from textor.module_review import review, source_of, summary
+from textor.making.review import review, source_of, summary
 from textor.policy.look import Look
 from textor.policy.table import ALLOWED, ALWAYS_ASKED, REASONS
 

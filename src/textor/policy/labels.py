@@ -24,7 +24,7 @@ from textor.capabilities.registry import Invoke
 from textor.kernel.state import State, Work
 from textor.policy.gate import Gate
 from textor.policy.look import PRIVATE, Look, digest_of, look, names_paths, outside
-from textor.scope import Scope
+from textor.tree.scope import Scope
 from textor.values import Labels, merge_labels, sha256_of
 
 #: The area of `events.Stored` in a session: path ("." is the workspace) -> labels.

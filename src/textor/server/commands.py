@@ -12,7 +12,7 @@ import msgspec
 
 from textor.errors import UseError
 from textor.events import Level, Limits
-from textor.review import Draft
+from textor.record.review import Draft
 
 if TYPE_CHECKING:
     from textor.session import Session

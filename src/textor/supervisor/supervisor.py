@@ -24,8 +24,8 @@ from textor.errors import TextorError, UseError
 from textor.supervisor.handover import Handover
 from textor.supervisor.rooms import Candidate
 from textor.supervisor.trial import Verdict
-from textor.version_images import build_version
 from textor.versions import INSTALLED, State, Version, Versions
+from textor.versions.images import build_version
 
 #: Seconds that a version is watched after it took over; in which it must come up; for which it may
 #: be silent; that sessions are given to come to rest; and between two looks.

@@ -22,7 +22,7 @@ from textor.errors import CapabilityError
 from textor.events import Definition
 from textor.kernel.state import Owed, State, open_work
 from textor.kernel.steps import told
-from textor.scope import Scope
+from textor.tree.scope import Scope
 from textor.values import Json, references
 
 #: (type, session state, workspace) -> definition; raises `TextorError` with the nearest type

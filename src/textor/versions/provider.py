@@ -19,10 +19,10 @@ from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.table import Entry, TableProvider, parameters, text_outcome
 from textor.errors import CapabilityError, UseError
-from textor.self_checks import Checks, checked_tests
 from textor.values import Json
-from textor.version_images import build_version
 from textor.versions import Version, Versions
+from textor.versions.checks import Checks, checked_tests
+from textor.versions.images import build_version
 
 #: Lines of a file, and hits of a search, that are shown at once.
 MOST_LINES = 400

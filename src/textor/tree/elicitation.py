@@ -11,8 +11,8 @@ import json
 from textor import events as e
 from textor.capabilities.modules.questions import Answer, Field, Question
 from textor.capabilities.port import Scope as PortScope
-from textor.scope import Scope
 from textor.secrets import KNOWN
+from textor.tree.scope import Scope
 from textor.values import Json
 
 #: How often a secret is asked for that was given and did not arrive.

@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
-from textor.constraints import unmet
-from textor.conversions import CONVERSIONS, FAILED, WORDS, is_type, json_type, kind_of, mend, same
-from textor.json_text import ArgumentError, Problem, check_depth, clean, parse_json
+from textor.arguments.constraints import unmet
+from textor.arguments.conversions import CONVERSIONS, FAILED, WORDS, is_type, json_type, kind_of, mend, same
+from textor.arguments.json_text import ArgumentError, Problem, check_depth, clean, parse_json
 from textor.near import excerpt, nearest
 from textor.regexes import found as occurs
 from textor.values import Json

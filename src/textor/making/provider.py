@@ -28,15 +28,15 @@ from textor.capabilities.port import Scope as PortScope
 from textor.capabilities.registry import Registry
 from textor.capabilities.sandbox import Sandbox
 from textor.capabilities.table import Entry, Handler, TableProvider, parameters, text_outcome
-from textor.elicitation import ask_person
 from textor.errors import CapabilityError, UseError
-from textor.finding import shown
 from textor.journal.port import Journal
-from textor.module_catalogues import search
-from textor.module_review import review, source_of, summary
-from textor.module_trial import SOURCE, TRY, does_not_start, tried_in
-from textor.scope import Scope
+from textor.making.catalogues import search
+from textor.making.review import review, source_of, summary
+from textor.making.trial import SOURCE, TRY, does_not_start, tried_in
 from textor.settings import ModuleSettings
+from textor.tree.elicitation import ask_person
+from textor.tree.finding import shown
+from textor.tree.scope import Scope
 from textor.values import Json, sha256_of, text_value
 
 NAME = "modules.making"  #: of the provider

@@ -12,7 +12,7 @@ from textor.errors import CapabilityError
 from textor.kernel.services import Services
 from textor.layouts import room_of
 from textor.near import did_you_mean, nearest
-from textor.scope import Scope
+from textor.tree.scope import Scope
 from textor.values import Json
 
 SELECT = Capability(

@@ -150,7 +150,7 @@ class Config(msgspec.Struct, frozen=True):
 
     def show(self) -> str:
         """The configuration as it is in force, as TOML, with every secret masked."""
-        from textor.config_text import write
+        from textor.config.text import write
 
         return write(_masked(self), self.sources)
 
@@ -181,7 +181,7 @@ def load(
     `env` is `os.environ` by default; `overrides` come from flags, by dotted key
     (`{"models.default": "oai:gpt-4o"}`), and None means "not given". Raises `ConfigError`.
     """
-    from textor import config_env
+    from textor.config import env as config_env
 
     env = os.environ if env is None else env
     named = path is not None or bool(env.get("TEXTOR_CONFIG"))

@@ -12,8 +12,8 @@ from textor.events import Definition, MessagePosted
 from textor.kernel.budget import bounds, effective
 from textor.kernel.context import Layout
 from textor.kernel.state import AgentState, State
+from textor.layouts.status import Moment, StatusPart
 from textor.messages import Media, Message, Part, Text, said
-from textor.status import Moment, StatusPart
 from textor.values import SHOWN, Value, head
 
 
@@ -76,7 +76,7 @@ class Layouts:
     def __init__(
         self, parts: Mapping[str, StatusPart] | None = None, window: Callable[[str], int] = lambda _: 0
     ) -> None:
-        from textor.layouts_xml import Regenerated
+        from textor.layouts.regenerated import Regenerated
 
         parts = parts or {}
         self._known: dict[str, Layout] = {

@@ -11,9 +11,9 @@ from textor.actions import Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.table import Entry, TableProvider, parameters, text_outcome
 from textor.errors import CapabilityError
-from textor.iterations import Iteration, context_text, iterations, message_text
 from textor.journal.port import Journal
 from textor.kernel.context import Layout
+from textor.record.iterations import Iteration, context_text, iterations, message_text
 from textor.values import Json
 
 #: Rows of one list, hits of one search.

@@ -26,8 +26,8 @@ from textor.containers.labels import this_process
 from textor.containers.sandbox import ContainerSandbox
 from textor.errors import CapabilityError, UseError
 from textor.values import clean_text
-from textor.version_images import images
 from textor.versions import Versions, needs
+from textor.versions.images import images
 
 #: Tests that take seconds and go through dialects, gate and kernel, where no others are named.
 QUICK = (

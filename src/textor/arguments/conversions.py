@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 
-from textor.json_text import ArgumentError, parse_json
+from textor.arguments.json_text import ArgumentError, parse_json
 from textor.near import excerpt
 from textor.values import Json
 

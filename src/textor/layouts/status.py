@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from textor.capabilities.system import System
 from textor.capabilities.watch import View, views
 from textor.kernel.state import AgentState, State
-from textor.monitor import Monitor, utc, watched
+from textor.layouts.monitor import Monitor, utc, watched
 
 if TYPE_CHECKING:
     from textor.containers.rows import Row

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from textor import events as e
 from textor.actions import Action
 from textor.errors import TextorError, UseError
-from textor.forks import fork
-from textor.iterations import Iteration, message_text
 from textor.kernel.services import Services
 from textor.kernel.state import State, fold
 from textor.messages import Message, Text, Usage
-from textor.replay import deed, read_again
+from textor.record.forks import fork
+from textor.record.iterations import Iteration, message_text
+from textor.record.replay import deed, read_again
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from textor.kernel.services import Services
 from textor.kernel.state import AgentState, State, fold_all
 from textor.layouts import room_of
 from textor.messages import Message
-from textor.review import Draft, edited
+from textor.record.review import Draft, edited
 
 #: The provider of calls and questions between agents.
 TREE = "tree"

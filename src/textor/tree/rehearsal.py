@@ -18,7 +18,6 @@ from textor.actions import Action, Capability, Outcome
 from textor.capabilities.port import Scope
 from textor.capabilities.registry import Registry
 from textor.errors import CapabilityError, ModelError, UseError
-from textor.finding import Nothing
 from textor.journal.memory import MemoryJournal
 from textor.kernel.gate import Ruling
 from textor.kernel.runner import Runner
@@ -27,6 +26,7 @@ from textor.kernel.state import State
 from textor.live import Hub
 from textor.messages import NO_STOP, Chunk, Context, FinishChunk, Grammar, Stop, TextChunk, message_size
 from textor.models.port import Model
+from textor.tree.finding import Nothing
 from textor.values import Json
 
 _SAMPLES: dict[str, Json] = {"string": "x", "boolean": True, "array": [], "object": {}, "null": None}

@@ -24,8 +24,8 @@ from textor.capabilities.table import Entry, TableProvider, parameters
 from textor.capabilities.watch import Watched, changes, signature
 from textor.errors import CapabilityError
 from textor.kernel.state import State
-from textor.scope import Scope
-from textor.stdio import Stdio, stdio_entries
+from textor.layouts.stdio import Stdio, stdio_entries
+from textor.tree.scope import Scope
 from textor.values import Json
 
 if TYPE_CHECKING:

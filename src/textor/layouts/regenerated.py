@@ -20,8 +20,8 @@ from textor.dialects.port import Dialect
 from textor.events import Definition, MessagePosted
 from textor.kernel.state import AgentState, State
 from textor.layouts import Stable, budget_words
+from textor.layouts.status import Moment, StatusPart, content, element, lines, possible
 from textor.messages import Media, Message, Part, Text, ToolCall, ToolResult, message_size
-from textor.status import Moment, StatusPart, content, element, lines, possible
 from textor.values import SHOWN, Value, head
 
 LEAD = "The context as it is now:"

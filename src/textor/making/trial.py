@@ -18,8 +18,8 @@ from textor.capabilities.processes import Limits
 from textor.capabilities.sandbox import Sandbox, find_sandbox, limited_script
 from textor.capabilities.table import Handler, parameters, text_outcome
 from textor.errors import CapabilityError
-from textor.finding import shown
-from textor.module_review import source_of
+from textor.making.review import source_of
+from textor.tree.finding import shown
 from textor.values import Json, clean_text
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from textor.explain import known
 from textor.kernel.budget import effective
 from textor.kernel.services import Services
 from textor.memory.bm25 import Bm25
-from textor.rehearsal import rehearse
-from textor.scope import Scope
-from textor.tree import Make
+from textor.tree.calls import Make
+from textor.tree.rehearsal import rehearse
+from textor.tree.scope import Scope
 from textor.values import Json
 
 NAME = "agents"  #: of the provider

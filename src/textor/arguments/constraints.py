@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from textor.json_text import Problem
+from textor.arguments.json_text import Problem
 from textor.near import excerpt
 from textor.regexes import found
 from textor.values import Json

@@ -1,0 +1,1 @@
+"""Modules that agents write: made, read, tried and kept."""

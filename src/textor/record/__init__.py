@@ -1,0 +1,1 @@
+"""The record read again: iterations as they were, review, forks, replays."""
