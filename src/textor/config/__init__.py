@@ -229,7 +229,7 @@ def _strange_models(models: dict[str, str], path: Path) -> list[str]:
     """Keys of [models] that look misspelt: any agent type may stand there, so a name that is none of
     those known here is only a warning. Raises `ConfigError` for a misspelt `default`."""
     here = {file.stem for file in (path.parent / "agents").glob("*.md")}
-    box = {file.stem for file in (Path(__file__).parent / "agents").glob("*.md")}
+    box = {file.stem for file in (Path(__file__).parents[1] / "agents").glob("*.md")}
     told = []
     for key in models.keys() - here - box - {"default"}:
         from textor.near import did_you_mean, nearest
