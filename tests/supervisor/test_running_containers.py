@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ from textor import events as e
 from textor.actions import Action
 from textor.containers.engine import find_engine
 from textor.containers.labels import SESSION
+from textor.errors import JournalError
 from textor.events import Definition, Event
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import State, fold
@@ -305,6 +307,27 @@ def test_what_a_person_paused_stays_so_and_who_begins_late_is_paused_as_well(tmp
             assert not list((tmp_path / "versions").iterdir())  # and it is not done once more
 
     asyncio.run(run())
+
+
+def test_what_cannot_be_run_again_now_stays_noted(tmp_path: Path) -> None:
+    """The disk is full when sessions are to go on: they are not forgotten."""
+    no_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async def run() -> tuple[str, str]:
+        async with a_journal(tmp_path, [agent("main"), *at_work("main"), cut("main")]) as journal:
+            work = Handover(tmp_path)
+            assert await work.pause(1)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1, no_limit[1]))
+            try:
+                with pytest.raises(JournalError):
+                    await work.resume()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, no_limit)
+            before = (await state(journal)).agents["main"].level
+            await work.resume()
+            return before, (await state(journal)).agents["main"].level
+
+    assert asyncio.run(run()) == ("pause", "run")
 
 
 @asynccontextmanager

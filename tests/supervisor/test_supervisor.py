@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from textor.supervisor.rooms import Candidate
 from textor.supervisor.supervisor import Supervisor, answers
 from textor.supervisor.trial import Verdict
 from textor.testing import Call, Gate, Reply, ScriptedServer
-from textor.versions import Versions
+from textor.versions import Version, Versions
 
 SOURCE = Path(textor.__file__).parent
 ROOT = SOURCE.parent.parent
@@ -217,6 +218,71 @@ def told(events: list[e.Event]) -> tuple[list[str], str, list[str]]:
     ran = [ev.body.version for ev in events if isinstance(ev.body, e.GenerationStarted)]
     outcomes = [ev.body.outcome.state for ev in events if isinstance(ev.body, e.ActionFinished)]
     return ran, events[-1].body.text, outcomes  # type: ignore[attr-defined]
+
+
+def test_what_two_note_at_the_same_time_is_kept(tmp_path: Path) -> None:
+    """An agent has a version built while the supervisor writes its log."""
+    known = Versions(tmp_path, tmp_path)
+
+    def note(number: int) -> None:
+        for turn in range(10):
+            known.note(Version(f"v{number}-{turn}", "0" * 40))
+            known.say(f"{number}-{turn}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(note, range(4)))
+    ledger = known.read()
+    assert len(ledger.versions) == len(set(ledger.log)) == 40
+
+
+def test_a_state_that_cannot_be_copied_ends_nothing(scene: Scene) -> None:
+    """What runs goes on when a version cannot even be tried, or the ledger not be written."""
+    blobs = scene.versions.data / "journal.db-blobs"
+    blobs.mkdir()
+    (blobs / "gone").symlink_to("nowhere")
+
+    async def healthy() -> bool:
+        return True
+
+    async def run() -> tuple[list[str], bool]:
+        argv = ["serve", "--no-browser", "--port", str(scene.port)]
+        work = Supervisor(scene.versions, argv, healthy, sleep=scene.time.sleep)
+        running = asyncio.create_task(work.run())
+        with scene.versions.change() as fields:
+            fields["wanted"] = "good"
+        while not scene.versions.read().log and not running.done():  # noqa: ASYNC110 - it is looked for in turns
+            await asyncio.sleep(0.05)
+        first = work._process
+        ledger = scene.versions.folder / "ledger.json"
+        whole = ledger.read_text()
+        ledger.write_text("{")
+        for _ in range(3):
+            await scene.time.sleep(1)
+        ledger.write_text(whole)
+        well = not running.done() and work.alive and work._process is first
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return list(scene.versions.read().log), well
+
+    log, well = asyncio.run(run())
+    assert well
+    assert log[0].startswith("good cannot be tried: The state cannot be copied to ")
+
+
+def test_a_version_whose_build_is_gone_gives_way_to_the_installed_one(tmp_path: Path) -> None:
+    known = Versions(tmp_path, tmp_path)
+    known.note(Version("old", "0" * 40))
+
+    async def healthy() -> bool:
+        return True
+
+    async def run() -> tuple[str, int]:
+        work = Supervisor(known, ["--version"], healthy)
+        await work.start("old")
+        assert work._process is not None
+        return work.running, await work._process.wait()
+
+    assert asyncio.run(run()) == ("", 0)
 
 
 def test_an_open_session_goes_on_under_the_new_version(scene: Scene) -> None:

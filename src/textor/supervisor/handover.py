@@ -42,7 +42,8 @@ class Handover:
 
     async def pause(self, seconds: float) -> bool:
         """Pause every agent at work; True when all rest within so many seconds. Whoever begins to
-        work meanwhile is paused as well."""
+        work meanwhile is paused as well. Raises `JournalError` or `OSError` when it cannot be written;
+        what was paused until then is run again by `resume`."""
         journal = SqliteJournal(self._path)
         states: dict[str, State] = {}
         left = seconds
@@ -62,7 +63,8 @@ class Handover:
             await journal.close()
 
     async def resume(self) -> None:
-        """Run again what `pause` paused, here or in a supervisor that was cut off."""
+        """Run again what `pause` paused, here or in a supervisor that was cut off. Raises `JournalError`
+        when that cannot be written (the disk is full); it stays noted then, for the next try."""
         if not self._paused:
             self._read()
         if not self._paused:
@@ -129,5 +131,6 @@ async def _post(journal: SqliteJournal, session: str, bodies: Sequence[e.Body]) 
     try:
         events = [e.Event(body, e.new_id(), time.time()) for body in bodies]
         await journal.append(session, events, epoch=None)
-    except JournalError:  # removed meanwhile
-        return
+    except JournalError:
+        if await journal.session(session) is not None:  # else it was removed meanwhile
+            raise

@@ -76,22 +76,40 @@ class Supervisor:
         """Keep the current version running, and change it when somebody asks, until cancelled."""
         try:
             await self.start(self.versions.read().current)
-            await self._handover.resume()  # what one before us had paused when it was killed
-            pause = 1.0
+            pause, fault = 1.0, ""
             while True:
                 await self._sleep(TICK)
-                wanted = self.versions.read().wanted
-                if wanted is not None:
-                    await self.change(wanted)
-                elif not self.alive:
-                    self.versions.say(f"{_name(self.running)} ended; it is started again in {pause:g} s.")
-                    await self._sleep(pause)
-                    pause = min(pause * 2, 60)
-                    await self.start(self.running)
-                elif await self._health():
-                    pause = 1.0
+                try:
+                    pause = await self._look(pause)
+                    fault = ""
+                except (OSError, TextorError) as error:
+                    # a full disk keeps versions from being changed; what runs is to go on all the same
+                    if str(error) != fault:
+                        fault = str(error)
+                        self._say(fault)
         finally:
             await self.stop(signal.SIGTERM)
+
+    async def _look(self, pause: float) -> float:
+        """One look at what is wanted and what runs. `pause` is how long the next start of a version
+        that ended waits, in seconds; its new value."""
+        await self._handover.resume()  # what one before us had paused when it was killed, or we could not
+        wanted = self.versions.read().wanted
+        if wanted is not None:
+            await self.change(wanted)
+        elif not self.alive:
+            self._say(f"{_name(self.running)} ended; it is started again in {pause:g} s.")
+            await self._sleep(pause)
+            await self.start(self.running)
+            return min(pause * 2, 60)
+        elif await self._health():
+            return 1.0
+        return pause
+
+    def _say(self, sentence: str) -> None:
+        """A line of the log. One that cannot be written holds nothing up."""
+        with contextlib.suppress(OSError, TextorError):
+            self.versions.say(sentence)
 
     # -- a change --------------------------------------------------------------------------
 
@@ -105,8 +123,8 @@ class Supervisor:
         if tag != INSTALLED and not await self._passes(tag):
             return False
         if not await self._handover.pause(REST):
+            self._say(f"{_name(tag)} does not take over: sessions did not come to rest.")
             await self._handover.resume()
-            self.versions.say(f"{_name(tag)} does not take over: sessions did not come to rest.")
             return False
         await self.stop(signal.SIGKILL)
         await self.start(tag)
@@ -114,7 +132,7 @@ class Supervisor:
         if not why:
             with self.versions.change() as fields:
                 fields.update(current=tag, previous=before)
-            self.versions.say(f"{_name(tag)} is in use.")
+            self._say(f"{_name(tag)} is in use.")
             return True
         await self._back(before, tag, why)
         return False
@@ -124,10 +142,10 @@ class Supervisor:
         try:
             version = await try_version(self.versions, tag, self._base, self._judge)
         except UseError as error:
-            self.versions.say(f"{tag} cannot be built: {error}")
+            self._say(f"{tag} cannot be tried: {error}")
             return False
         told = f"failed its trial: {version.why}" if version.state == "failed" else "passed its trial"
-        self.versions.say(f"{tag} {told} (tried {version.tried}).")
+        self._say(f"{tag} {told} (tried {version.tried}).")
         return version.state == "passed"
 
     async def _watch(self) -> str:
@@ -141,8 +159,8 @@ class Supervisor:
                 return f"it ended with {self._process.returncode}"
             if await self._health():
                 heard = self._clock()
-                if not up:
-                    up = True
+                up = True
+                with contextlib.suppress(OSError, TextorError):  # the next look tries it again
                     await self._handover.resume()
             elif not up and self._clock() - began > COME_UP:
                 return f"it did not come up within {COME_UP:g} s"
@@ -154,11 +172,11 @@ class Supervisor:
     async def _back(self, before: str, tag: str, why: str) -> None:
         """The old version takes its place again; sessions go on where they rested."""
         await self.stop(signal.SIGKILL)
+        await self.start(before)  # first of all: the ledger may not be writable
         known = self.versions.read().versions.get(tag)
         if known is not None:
             self.versions.note(msgspec.structs.replace(known, state="failed", why=f"in use {why}"))
-        self.versions.say(f"{_name(tag)} was taken back: {why}.")
-        await self.start(before)
+        self._say(f"{_name(tag)} was taken back: {why}.")
         await self._handover.resume()
 
     # -- the process -----------------------------------------------------------------------
@@ -169,7 +187,10 @@ class Supervisor:
 
     async def start(self, tag: str) -> None:
         """Start a version; the installed one where its build is gone."""
-        python = self.versions.python(tag) if tag in self.versions.read().versions else Path(sys.executable)
+        known = tag in self.versions.read().versions
+        python = self.versions.python(tag) if known else Path(sys.executable)
+        if not known or not python.exists():
+            tag, python = INSTALLED, Path(sys.executable)
         env = {**os.environ, "TEXTOR_SUPERVISED": "1"}
         env.pop("TEXTOR_VERSION", None)
         if tag != INSTALLED:

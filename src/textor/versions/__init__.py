@@ -92,9 +92,9 @@ class Versions:
         """Fields of the ledger to be changed: put them into the mapping that is given."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(self.folder / "lock")
-        if not lock.take(10):
-            raise UseError("The versions are being changed by another process.", "Try again.")
         try:
+            if not lock.take(10):
+                raise UseError("The versions are being changed by another process.", "Try again.")
             fields: dict[str, object] = {}
             ledger = self.read()
             yield fields
@@ -108,15 +108,13 @@ class Versions:
 
     def note(self, version: Version) -> None:
         """Keep what is known of a version."""
-        known = self.read().versions
-        with self.change() as fields:
-            fields["versions"] = {**known, version.tag: version}
+        with self.change() as fields:  # read under the lock, or what another one notes now would be lost
+            fields["versions"] = {**self.read().versions, version.tag: version}
 
     def say(self, sentence: str) -> None:
         """A line of the supervisor's log, the last hundred of which are kept."""
-        log = self.read().log
         with self.change() as fields:
-            fields["log"] = (*log[-99:], sentence)
+            fields["log"] = (*self.read().log[-99:], sentence)
 
     # -- building --------------------------------------------------------------------------
 
@@ -210,19 +208,23 @@ class Versions:
     # -- the state -------------------------------------------------------------------------
 
     def copy_state(self, to: Path) -> None:
-        """A copy of all that a version reads and writes, taken while another one runs."""
+        """A copy of all that a version reads and writes, taken while another one runs. Raises
+        `UseError` where it cannot be taken (the disk is full)."""
         shutil.rmtree(to, ignore_errors=True)
-        to.mkdir(parents=True, mode=0o700)
         journal = self.data / "journal.db"
-        if journal.exists():
-            with (
-                contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as ours,
-                contextlib.closing(sqlite3.connect(to / journal.name)) as theirs,
-            ):
-                ours.backup(theirs)
         blobs = self.data / f"{journal.name}-blobs"
-        if blobs.is_dir():
-            shutil.copytree(blobs, to / blobs.name)
+        try:
+            to.mkdir(parents=True, mode=0o700)
+            if journal.exists():
+                with (
+                    contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as ours,
+                    contextlib.closing(sqlite3.connect(to / journal.name)) as theirs,
+                ):
+                    ours.backup(theirs)
+            if blobs.is_dir():
+                shutil.copytree(blobs, to / blobs.name)
+        except (OSError, sqlite3.Error) as error:
+            raise UseError(f"The state cannot be copied to {to}: {error}.", "Free some space.") from None
 
 
 def repository() -> Path | None:
