@@ -212,6 +212,33 @@ def test_a_full_buffer_holds_the_writer_up_and_loses_nothing(
     play(engine, desk, scene)
 
 
+def test_what_was_read_while_the_engine_is_away_is_not_lost_and_the_writer_goes_on(
+    engine: Engine, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "FULL", 100_000)
+    own = Engine(engine.client.address)
+
+    async def scene(do: Any, provider: ContainersProvider) -> None:
+        await do("start_container", **long("seq 300000; read x"))
+        container = provider._find("it", desk.session)
+        while not container._paused:  # noqa: ASYNC110 - the program fills it
+            await asyncio.sleep(0.05)
+        own.client.address = "unix:///nowhere/engine.sock"
+        read, left = "", 1
+        while left:
+            outcome = await do("read_stdout", name="it", n=50_000)
+            assert outcome.state == "done", outcome.text
+            read, left = read + outcome.text.partition("\n")[2], outcome.data["left"]
+        own.client.address = engine.client.address
+        async with asyncio.timeout(60):
+            while not read.endswith("\n300000\n"):
+                outcome = await do("read_stdout", name="it", n=50_000, timeout=1_000)
+                read += outcome.text.partition("\n")[2]
+        assert read.split() == [str(n) for n in range(1, 300_001)]
+
+    play(own, desk, scene)
+
+
 def test_stop_remove_and_names(engine: Engine, desk: Desk) -> None:
     async def scene(do: Any, provider: ContainersProvider) -> None:
         await do("start_container", **long("trap 'echo bye; exit 7' TERM; echo up; while :; do read x; done"))

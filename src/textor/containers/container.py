@@ -217,9 +217,12 @@ class Container:
         return text
 
     async def _go_on(self) -> None:
+        """Let it write again. Where the engine does not answer now, the next reading tries again: what
+        was read stays read."""
         if self._paused and all(len(buffer) <= FULL // 2 for buffer in self.output.values()):
-            self._paused = False
-            await self.engine.unpause(self.id)
+            with contextlib.suppress(EngineError):
+                await self.engine.unpause(self.id)
+                self._paused = False
 
     async def write(self, data: bytes) -> None:
         """Hand input to its program. `CapabilityError` when it takes none, `EngineGone` when it got
@@ -252,8 +255,8 @@ class Container:
                     if (await self.engine.inspect(self.id)).running:
                         self.stopping = why
                     if self._paused:
-                        self._paused = False
                         await self.engine.unpause(self.id)
+                        self._paused = False
                     await self.engine.stop(self.id, grace)
             except EngineGone:
                 self.stopping = ""
