@@ -133,6 +133,16 @@ def test_attributes_and_children_merge_in_order() -> None:
             "environment",
             {"A": "1"},
         ),
+        *(
+            (f"<start_container image='i'{inside}</start_container>", "environment", {"A": "1", "B": "x = y"})
+            for inside in (
+                " environment='A=1'><environment>B=x = y</environment>",
+                "><environment name='A'>1</environment><environment>B=x = y</environment>",
+                "><environment><v name='A' value='1'/><v key='B'>x = y</v></environment>",
+                "><environment A='1'/><environment><v name='B'><![CDATA[x = y]]></v></environment>",
+                "><environment>A=1</environment><environment><B>x = y</B></environment>",
+            )
+        ),
         ("<either><what>text</what></either>", "what", "text"),
         ("<either><what>a</what><what>b</what></either>", "what", ["a", "b"]),
         ("<either><what><b>bold</b></what></either>", "what", "<b>bold</b>"),
@@ -142,6 +152,18 @@ def test_attributes_and_children_merge_in_order() -> None:
 )
 def test_values_by_schema(inside: str, key: str, value: Json) -> None:
     assert one(inside)[key] == value
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        ("<environment>A=1</environment><environment A='2'/>", "environment.A: was given twice"),
+        ("<environment>A=1</environment><environment>2</environment>", "Write A=1"),
+        ("<environment>[1]</environment>", "environment: should be an object"),
+    ],
+)
+def test_a_table_of_texts_holds_each_name_once(inside: str, why: str) -> None:
+    assert why in block(f"<start_container image='i'>{inside}</start_container>").faults[0]
 
 
 def test_names() -> None:

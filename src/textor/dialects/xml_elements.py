@@ -2,7 +2,8 @@
 
 Attributes and child elements are equal and merge in document order. What an element holds is
 decided by the schema of its parameter: a text holds everything up to its own closing tag, a list
-holds elements, an object holds its properties.
+holds elements, an object holds its properties. A table of texts (an environment) is written as a
+person would write it: <environment>A=1</environment>, or <variable name="A">1</variable> in it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ _ENTITY = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|(amp|lt|gt|quot|ap
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 #: Names that an element of a list may have besides the singular of the list.
 _ITEMS = frozenset(["item", "value", "entry", "element", "arg", "argument", "string"])
+#: One text of a table, with its name before it.
+_PAIR = re.compile(r"\s*([^\s=\"'{}\[\],:<>]{1,200})=(.*)", re.DOTALL)
+#: The attributes by which an element is one text of a table: its name, and the text if not inside.
+_LABELS = ({"name"}, {"key"}, {"name", "value"}, {"key", "value"})
 _END = re.compile(r"\n[ \t]*\Z")
 
 Schema = Any
@@ -59,6 +64,7 @@ class Element:
     pairs: list[tuple[str, str | Element]] = field(default_factory=list)
     text: str = ""
     fault: str = ""
+    entry: bool = False  #: whether it may be one text of a table, named by an attribute
 
 
 class Shapes:
@@ -79,6 +85,8 @@ class Shapes:
         """An element that begins inside another one."""
         if parent.kind == "list":
             schema = parent.schema.get("items", {}) if isinstance(parent.schema, dict) else {}
+        elif self.is_table(parent.schema):
+            return Element(name, offset, "text", parent.schema["additionalProperties"], entry=True)
         else:
             key, several = self.key(parent, name)
             schema = self.properties(parent).get(key, {})
@@ -99,6 +107,17 @@ class Shapes:
                 return plural, True
         return name, False
 
+    def is_table(self, schema: Schema) -> bool:
+        """Whether a schema is that of texts under any names."""
+        if not isinstance(schema, dict) or schema.get("properties") or self.types(schema) != {"object"}:
+            return False
+        texts = schema.get("additionalProperties")
+        return isinstance(texts, dict) and self.types(texts) == {"string"}
+
+    def is_entry(self, element: Element) -> bool:
+        """Whether an element with text is one of a table: `<environment name="A">1</environment>`."""
+        return self.is_table(element.schema) and {name for name, _ in element.pairs} in _LABELS[:2]
+
     def empty(self, element: Element) -> Kind:
         """What an open element without content is."""
         types = self.types(element.schema)
@@ -111,6 +130,8 @@ class Shapes:
         types = self.types(element.schema)
         if not types or "object" in types:
             element.kind = "object"
+            return
+        if element.entry and {name for name, _ in element.pairs} in _LABELS:
             return
         names = ", ".join(name for name, _ in element.pairs)
         element.fault = f"<{element.name}> takes no attributes, and has {names}"
@@ -153,6 +174,10 @@ class Shapes:
         for name, value in element.pairs:
             key, _ = self.key(element, name)
             is_list = isinstance(value, Element) and value.kind == "list"
+            if (one := _entry(value)) is not None and self.is_table(element.schema):
+                for label, text in one.items():
+                    collected.setdefault(label, []).append((False, text))
+                continue
             collected.setdefault(key, []).append((is_list, self.value(value)))
         properties = self.properties(element)
         return {key: self._merged(key, found, properties.get(key)) for key, found in collected.items()}
@@ -164,11 +189,15 @@ class Shapes:
             raise ArgumentError([Problem("", value.fault)])
         if value.kind == "list":
             return [self.value(child) for _, child in value.pairs]
+        if (one := _entry(value)) is not None:
+            return one
         return self.arguments(value) if value.kind == "object" else value.text
 
     def _merged(self, key: str, found: list[tuple[bool, Json]], schema: Schema) -> Json:
         types = self.types(schema)
         several, first = len(found) > 1 or found[0][0], found[0][1]
+        if self.is_table(schema) and (several or isinstance(first, str)):
+            return _table(key, [value for _, value in found])
         if "array" in types and (several or ("string" not in types and not _is_json_list(first))):
             return [item for is_list, value in found for item in (value if is_list else [value])]
         if not several or found[0][0]:
@@ -176,6 +205,33 @@ class Shapes:
         if schema is None or not types:
             return [value for _, value in found]
         raise ArgumentError([Problem(key, "was given twice", "Give it once.")])
+
+
+def _entry(value: str | Element) -> dict[str, Json] | None:
+    """The one text of a table that an element is by its attributes; None when it is none."""
+    if not isinstance(value, Element) or value.fault:
+        return None
+    given = {name: text for name, text in value.pairs if isinstance(text, str)}
+    if len(given) != len(value.pairs) or set(given) not in _LABELS or not value.entry:
+        return None
+    return {given.get("name", given.get("key", "")): value.text or given.get("value", "")}
+
+
+def _table(key: str, values: list[Json]) -> Json:
+    """Texts under names, from objects and from texts such as `A=1`. What is neither is left to whoever
+    reads the schema, when it stands alone."""
+    table: dict[str, Json] = {}
+    for value in values:
+        pair = _PAIR.fullmatch(value) if isinstance(value, str) else None
+        found = {pair[1]: pair[2]} if pair else value if isinstance(value, dict) else None
+        if found is None and len(values) == 1:
+            return value
+        if found is None:
+            raise ArgumentError([Problem(key, f"{value!r:.80} is no text with a name", "Write A=1.")])
+        if twice := [name for name in found if name in table]:
+            raise ArgumentError([Problem(f"{key}.{twice[0]}", "was given twice", "Give it once.")])
+        table |= found
+    return table
 
 
 def _is_item(name: str, parent: str) -> bool:

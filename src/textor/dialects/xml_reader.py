@@ -62,7 +62,8 @@ class BlockReader(TagReader):
 
     def _text_begins(self, element: Element, text: str) -> None:
         into = self._shapes.text_parameter(element) if element.kind == "action" else ""
-        if into:
+        element.entry = element.entry or self._shapes.is_entry(element)
+        if into or element.entry:
             self._into, element.kind = into, "text"
             self._raw.append(self._shown(text))
             self._go(self._in_text, _IN_TEXT)

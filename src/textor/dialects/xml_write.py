@@ -153,8 +153,9 @@ _HOW = """To act, end your reply with one block of actions, not in a code fence.
 """
 _RULES = """
 </actions>
-A parameter is an attribute or a child element; a list is its element repeated. Write text with < or & as
-<name><![CDATA[text]]></name>. Only the last block counts: to correct yourself, write a whole new one.
+A parameter is an attribute or a child element; a list is its element repeated, an object holds an element for
+each name. Write text with < or & as <name><![CDATA[text]]></name>. Only the last block counts: to correct
+yourself, write a whole new one.
 The results come back. Never write <context> or results yourself.
 
 Actions:
