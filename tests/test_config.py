@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
+import msgspec
 import pytest
 
-from textor.config import Config, config_path, line_of, load
+from textor.config import Config, File, config_path, line_of, load
 from textor.config import text as config_text
 from textor.errors import ConfigError
 from textor.events import Limits
@@ -303,3 +306,22 @@ def test_a_misspelt_key_of_models_is_told(tmp_path: Path) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "codr.md").write_text("You code.")
     assert load(file, env={}).warnings == ()
+
+
+def keys_of(kind: Any, before: str = "") -> Iterator[str]:
+    """The dotted keys of a struct and of those in it."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        for field in msgspec.structs.fields(kind):
+            yield f"{before}{field.encode_name}"
+            yield from keys_of(field.type, f"{before}{field.encode_name}.")
+        return
+    for part in get_args(kind):
+        yield from keys_of(part, before)
+
+
+def test_the_documentation_has_all_keys() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "configuration.md").read_text("utf-8")
+    example = re.search(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    shown = set(re.findall(r"\w+", example[1]))
+    assert [key for key in keys_of(File) if key.rpartition(".")[2] not in shown] == []
