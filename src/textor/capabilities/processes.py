@@ -11,14 +11,13 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from textor.errors import CapabilityError
 
-T = TypeVar("T")
 Reason = Literal["exit", "timeout", "cancelled", "full", "memory", "processes"]
 
 #: How many bytes of output are kept, half from the beginning and half from the end.
@@ -146,21 +145,6 @@ async def run(
     status = None if reason != "exit" or code is None else code if code >= 0 else 128 - code
     errors = watched.errors.content()
     return Ended(reason, status, watched.tape.content(), watched.tape.left_out, errors)
-
-
-async def _patiently(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:
-    """The result of `work`, which cancelling does not reach, and whether there was a cancelling.
-
-    A program that is just starting, or half killed, must not be left to itself.
-    """
-    task = asyncio.create_task(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            cancelled = True
-    return task.result(), cancelled
 
 
 class _Watched(asyncio.SubprocessProtocol):
