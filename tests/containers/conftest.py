@@ -9,13 +9,14 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from textor.actions import Action, Outcome
 from textor.capabilities.places import Judged
 from textor.capabilities.port import Provider
 from textor.containers.engine import Engine, find_engine
-from textor.containers.labels import INSTANCE
+from textor.containers.labels import INSTANCE, is_alive
 from textor.errors import TextorError
 from textor.journal.blobs import MemoryBlobs
 from textor.values import Value
@@ -56,13 +57,25 @@ class Desk:
 
 
 def ours() -> list[str]:
-    """The names of all containers with our labels in the engine of this machine."""
+    """The names of the containers with our labels, but for those of another Textor that runs here."""
 
     async def look() -> list[str]:
         engine = await find_engine()
-        return [] if engine is None else [state.name for state in await engine.list({INSTANCE: ""})]
+        states = [] if engine is None else await engine.list({INSTANCE: ""})
+        return [state.name for state in states if not _of_another(state.labels[INSTANCE])]
 
     return asyncio.run(look())
+
+
+def _of_another(instance: str) -> bool:
+    """Whether a living process that is not of these tests watches the container."""
+    if not is_alive(instance):
+        return False
+    try:
+        process = psutil.Process(int(instance.partition("-")[0]))
+        return os.getpid() not in {process.pid, *(parent.pid for parent in process.parents())}
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from containers import scene
 from containers.session_sweep import PATIENCE, WORKERS, forked, say, spread
-from textor import assembly
 from textor import events as e
-from textor.assembly import Machine
+from textor.assembly import Machine, opening
 from textor.containers.labels import SESSION
 from textor.containers.positions import Positions
 from textor.containers.provider import ContainersProvider
@@ -76,7 +75,7 @@ def set_up(disk: Disk) -> None:
         disk.reached("keep")
         keep(self, *arguments)
 
-    assembly.SqliteJournal = Filling  # type: ignore[misc]
+    opening.SqliteJournal = Filling  # type: ignore[misc]
     Positions.keep = kept  # type: ignore[method-assign]
 
 

@@ -14,9 +14,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from textor import assembly
 from textor import events as e
-from textor.assembly import Machine, open_machine
+from textor.assembly import Machine, open_machine, opening
 from textor.config import Config
 from textor.events import Definition, Event, Limits
 from textor.kernel.state import State, fold_all
@@ -160,12 +159,12 @@ async def opened(folder: Path, scripted: Iterable[ScriptedModel]) -> AsyncIterat
             for model in scripted:
                 self.add(model)
 
-    usual, assembly.Models = assembly.Models, Scripted  # type: ignore[misc]
+    usual, opening.Models = opening.Models, Scripted  # type: ignore[misc]
     try:
         async with open_machine(configured(folder)) as machine:
             yield machine
     finally:
-        assembly.Models = usual  # type: ignore[misc]
+        opening.Models = usual  # type: ignore[misc]
 
 
 async def begin(machine: Machine, work: Path, id: str | None = None) -> Session:

@@ -25,8 +25,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from containers import scene
-from textor import assembly
 from textor import events as e
+from textor.assembly import opening
 from textor.containers.client import Client, Stream
 from textor.containers.engine import find_engine
 from textor.containers.labels import ACTION, SESSION
@@ -77,7 +77,7 @@ def set_up(points: Points) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return stream
 
-    assembly.SqliteJournal = Dying  # type: ignore[misc]
+    opening.SqliteJournal = Dying  # type: ignore[misc]
     Client.open = open  # type: ignore[method-assign]
 
 

@@ -17,7 +17,7 @@ from gate_parts import Case, Step, World, do, make_folder, open_world
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textor import assembly
+from textor.assembly import services
 from textor.config import Config
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
@@ -151,10 +151,10 @@ def test_the_password_in_the_keyring_is_masked_as_one_in_the_configuration(
     before = keyring.get_keyring()
     keyring.set_keyring(Memory())
     known = Secrets()
-    monkeypatch.setattr(assembly, "KNOWN", known)
+    monkeypatch.setattr(services, "KNOWN", known)
     try:
         mail = EmailSettings(host="smtp.example", sender="anna@example.org", user="anna")
-        assembly.known_secrets(Config(tmp_path / "c.toml", tmp_path, apps=AppSettings(email=mail)))
+        services.known_secrets(Config(tmp_path / "c.toml", tmp_path, apps=AppSettings(email=mail)))
         assert asked.wait(10)
         for thread in threading.enumerate():
             if thread.name == "keyring":
