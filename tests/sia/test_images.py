@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sia_parts import ended, machine, until
 from textor.assembly import Machine
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
+from textor.layouts import Layouts
 from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
 from textor.record.iterations import iterations, write_files
@@ -68,6 +70,22 @@ def xml_of(message: dict[str, Any]) -> ET.Element:
     content = message["content"]
     text = content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
     return ET.fromstring(text[text.index("<context>") :])
+
+
+def test_a_past_whose_files_are_gone_is_exported_without_them(tmp_path: Path) -> None:
+    """A journal that was copied without its blobs."""
+    play(tmp_path, XML, [READ, "A cat."])
+    out = tmp_path / "again"
+
+    async def export(journal: SqliteJournal) -> None:
+        (session,) = await journal.sessions()
+        async for iteration in iterations(journal, session.id, Layouts()):
+            write_files(iteration, out, journal.blobs)
+        await journal.close()
+
+    shutil.rmtree(tmp_path / "j.db-blobs")
+    asyncio.run(export(SqliteJournal(tmp_path / "j.db")))
+    assert len(list(out.iterdir())) == 2 and not (out / "values").exists()
 
 
 def test_an_image_of_a_result_stands_beside_the_context_for_one_iteration(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -258,7 +259,8 @@ def folder_name(iteration: Iteration) -> str:
 
 def write_files(iteration: Iteration, folder: Path, blobs: Blobs) -> None:
     """Write an iteration below `folder`; the media and long texts in it into `folder`/values, each
-    content once."""
+    content once. A value whose content is no longer kept has no file; what it was stands in actions.json
+    and context.json."""
     place = folder / folder_name(iteration)
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files_of(iteration).items():
@@ -268,8 +270,10 @@ def write_files(iteration: Iteration, folder: Path, blobs: Blobs) -> None:
     for value in (v for v in (*shown, *came) if v.blob):
         file = folder / "values" / file_name(value)
         if not file.exists():
-            file.parent.mkdir(exist_ok=True)
-            file.write_bytes(content_of(value, blobs))
+            with suppress(KeyError):
+                content = content_of(value, blobs)
+                file.parent.mkdir(exist_ok=True)
+                file.write_bytes(content)
 
 
 def _json(data: Any) -> str:
