@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from textor import events as e
 from textor.actions import Action
 from textor.assembly import Machine, core_providers, make_services
 from textor.capabilities.functions import FunctionProvider, capability
+from textor.capabilities.inputs import value_of_file
 from textor.config import AGENTS, load
 from textor.errors import UseError
 from textor.events import Definition, Event, Limits
@@ -34,24 +36,30 @@ from textor.hosts.local import LocalHost
 from textor.journal.memory import MemoryJournal
 from textor.journal.sqlite import SqliteJournal
 from textor.kernel.state import AgentState, State
+from textor.live import Delta
 from textor.messages import Message, Usage
 from textor.models.port import Model
 from textor.near import did_you_mean, nearest
 from textor.processors import Models
 from textor.session import Session
+from textor.steps import Done, Piece, Step, Steps
 from textor.values import Value
 
-__all__ = ["Agent", "Reply", "capability"]
+__all__ = ["Agent", "Done", "Piece", "Reply", "Step", "capability"]
 
 Approve = Callable[[Action, str], bool | Awaitable[bool]]
+Answer = Callable[[str], str | Awaitable[str]]
+Watch = Callable[[Piece], object]
+
+NOBODY = "Nobody is here to answer. Go on with what you know, or end with what you have."
 
 
 class Reply(msgspec.Struct, frozen=True):
     """What came of one message.
 
     `reason` is "replied", "asked", "limit", "stopped" or "failed"; `detail` says which limit or
-    what failed; `text` is the answer or what was achieved so far. `iterations`, `usage` and
-    `actions` are those of this turn.
+    what failed; `text` is the answer or what was achieved so far. `iterations`, `usage`, `actions`
+    and `steps` (what was thought and written in each iteration) are those of this turn.
     """
 
     text: str
@@ -61,6 +69,7 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     values: tuple[Value, ...] = ()
     actions: tuple[Action, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,8 +85,12 @@ class Agent:
     `capabilities` are typed functions, plain or decorated with `@capability`, or names of those
     in the box ("files.*", "shell.run"). `iterations` is an exact limit on generations per
     message. Without `approve`, an action beyond reading is denied; `approve(action, reason)`
-    answers the gate, and `policy="yes"` allows all but sending and paying. `journal` is a file
-    to keep everything in; without it nothing is kept.
+    answers the gate, and `policy="yes"` allows all but sending and paying. `answer(question)` gives
+    the answers where an agent asks back in the middle of a turn; without it the agent is told that
+    nobody is there. `watch(piece)` is shown each `Delta` (text as it arrives), `Step` and `Done`;
+    `stream` gives the same. `agent` is an agent type by name (see `textor agents`): its prompt and
+    capabilities come first, and `call` among them lets it call others. `journal` is a file to keep
+    everything in; without it nothing is kept.
     """
 
     def __init__(
@@ -86,21 +99,26 @@ class Agent:
         *,
         model: str | Model = "",
         capabilities: Sequence[Callable[..., Any] | str] = (),
+        agent: str = "",
         dialect: str = "",
+        temperature: float | None = None,
         iterations: int | None = 20,
         tokens: int | None = None,
         money: float | None = None,
         seconds: float | None = None,
         policy: str = "ask",
         approve: Approve | None = None,
+        answer: Answer | None = None,
+        watch: Watch | None = None,
         workspace: str | Path = ".",
         journal: str | Path | None = None,
     ) -> None:
         self._model = model
         self._provider = FunctionProvider([c for c in capabilities if not isinstance(c, str)])
         self._names = tuple(c for c in capabilities if isinstance(c, str))
-        self._prompt, self._dialect = prompt, dialect or "tools"
-        self._policy, self._approve = policy, approve
+        self._prompt, self._type, self._dialect = prompt, agent, dialect
+        self._temperature = temperature
+        self._policy, self._approve, self._answers, self._watch = policy, approve, answer, watch
         self._workspace = Path(workspace)
         self._limits = Limits(iterations, tokens, money, seconds, AGENTS)
         self._path = Path(journal) if journal is not None else None
@@ -108,28 +126,79 @@ class Agent:
         self._session: Session | None = None
         self._state = State()
         self._lock = asyncio.Lock()
+        self._busy = False
 
-    async def __call__(self, message: str) -> Reply:
+    async def __call__(self, message: str, *, files: Sequence[str | Path] = ()) -> Reply:
         """Send a message and wait for the reply. Messages sent at the same time wait their turn.
 
-        Raises `TextorError` when the model or the journal cannot be had; what goes wrong within
-        the turn is told by the reply's `reason`.
+        `files` go along as values: images and other media are shown to models that take them, all
+        others are variables of the agent, named after the file.
+
+        Raises `TextorError` when the model, the journal or a file cannot be had; what goes wrong
+        within the turn is told by the reply's `reason`.
         """
+        if self._watch is None:
+            return await self._send(message, files, None)
+        async with aclosing(self.stream(message, files=files)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                told = self._watch(piece)
+                if inspect.isawaitable(told):
+                    await told
+        raise AssertionError("a stream ends with its reply")
+
+    async def stream(
+        self, message: str, *, files: Sequence[str | Path] = ()
+    ) -> AsyncGenerator[Piece | Reply, None]:
+        """The same, piece by piece: text as it arrives, steps, outcomes, and at last the reply.
+
+        What is left when you stop listening is given up; the next message goes on from there.
+        """
+        pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+        turn = asyncio.ensure_future(self._send(message, files, pieces.put_nowait))
+        turn.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            yield turn.result()
+        finally:
+            turn.cancel()
+            await asyncio.gather(turn, return_exceptions=True)
+
+    async def say(self, text: str, to: str = "main") -> None:
+        """A word to an agent at work, beside the turn that runs: it is read at the next step."""
+        session = await self._open()
+        await session.post(text, to)
+
+    async def stop(self, *, now: bool = False) -> None:
+        """Stop the turn that runs, at the next boundary or (`now`) within its actions. Its reply has
+        the reason "stopped"; the next message goes on. Without a turn nothing happens."""
+        if self._session is not None and self._busy:
+            await self._session.control("kill" if now else "stop")
+
+    async def _send(
+        self, message: str, files: Sequence[str | Path], tell: Callable[[Piece], None] | None
+    ) -> Reply:
         async with self._lock:
             session = await self._open()
             assert self._machine is not None
+            blobs = self._machine.journal.blobs
+            values = [await asyncio.to_thread(value_of_file, Path(file), blobs) for file in files]
             host = LocalHost(self._machine.services)
             self._machine.host = host
             await host.start()
+            self._busy = True
             try:
-                return await session.unless_given_up(self._turn(session, message))
+                return await session.unless_given_up(self._turn(session, message, values, tell))
             finally:
+                self._busy = False
                 await host.close()
                 self._state = await session.state()
 
     @property
     def messages(self) -> list[Message]:
-        """The dialogue so far, without the system prompt."""
+        """The dialogue so far, without the system prompt; `str(message)` is a message for a reader."""
         agent = self._agent
         return list(agent.dialogue) if agent else []
 
@@ -158,10 +227,12 @@ class Agent:
         if self._session is not None:
             return self._session
         config = load()
+        name = self._model if isinstance(self._model, str) else self._model.id
+        if name:  # the agents that it calls use it as well, where none is configured for them
+            config = msgspec.structs.replace(config, models={**config.models, "default": name})
         models = Models(config)
         if not isinstance(self._model, str):
             models.add(self._model)
-        name = self._model if isinstance(self._model, str) else self._model.id
         journal = SqliteJournal(self._path) if self._path else MemoryJournal()
         providers = [self._provider, *await core_providers()]
         services = await make_services(config, journal, models, providers)
@@ -172,13 +243,6 @@ class Agent:
         if not self._workspace.is_dir():
             raise UseError(f"{self._workspace} is no folder to work in.")
         self._machine = Machine(config, services, models)
-        offered = [c.name for c in await self._provider.capabilities()]
-        definition = Definition(
-            "agent",
-            dialects=(self._dialect,),
-            capabilities=(*offered, *self._names),
-            prompt=self._prompt,
-        )
         known = await journal.sessions()
         if known:  # the file of an earlier run: go on
             self._session = Session(known[0].id, services)
@@ -187,30 +251,74 @@ class Agent:
                 workspace=self._workspace,
                 model=name,
                 policy=self._policy,
-                attended=self._approve is not None,
+                attended=self._approve is not None or self._answers is not None,
                 limits=self._limits,
-                definition=definition,
+                definition=await self._definition(self._machine),
             )
         return self._session
 
-    async def _turn(self, session: Session, message: str) -> Reply:
-        before = await session.state()
-        posted = await session.post(message)
-        events: list[Event] = []
-        taken = False
-        async for event in session.follow(before.seq):
-            events.append(event)
-            body = event.body
-            if isinstance(body, e.MessagesDelivered) and posted in body.ids:
-                taken = True
-            elif isinstance(body, e.ActionJudged) and body.verdict == "ask":
-                await self._answer(session, body)
-            elif isinstance(body, e.TurnEnded) and body.agent == "main" and taken:
-                return _reply(body, events)
-        raise AssertionError("a journal is followed for ever")
+    async def _definition(self, machine: Machine) -> Definition:
+        """The agent type: the one that was named, with what was given beside it."""
+        made = machine.definition(self._type, self._workspace) if self._type else Definition("agent")
+        offered = [c.name for c in await self._provider.capabilities()]
+        return msgspec.structs.replace(
+            made,
+            dialects=(self._dialect,) if self._dialect else made.dialects,
+            capabilities=(*made.capabilities, *offered, *self._names),
+            prompt="\n\n".join(part for part in (made.prompt, self._prompt) if part),
+            temperature=made.temperature if self._temperature is None else self._temperature,
+        )
 
-    async def _answer(self, session: Session, judged: e.ActionJudged) -> None:
-        assert self._approve is not None
+    async def _turn(
+        self,
+        session: Session,
+        message: str,
+        values: Sequence[Value],
+        tell: Callable[[Piece], None] | None,
+    ) -> Reply:
+        before = await session.state()
+        hub = self._machine.services.hub if self._machine else None
+        deltas = hub.subscribe(session.id) if hub and tell else None
+        moving = asyncio.ensure_future(_move(deltas, tell)) if deltas and tell else None
+        try:
+            posted = await session.post(message, values=values)
+            events: list[Event] = []
+            steps, taken = Steps(), False
+            async for event in session.follow(before.seq):
+                events.append(event)
+                body = event.body
+                piece = steps.take(event)
+                if tell and deltas and piece is not None:
+                    while not deltas.empty():  # what was said before it stands before it
+                        tell(deltas.get_nowait())
+                    tell(piece)
+                if isinstance(body, e.MessagesDelivered) and posted in body.ids:
+                    taken = True
+                elif isinstance(body, e.TurnEnded) and body.agent == "main" and taken:
+                    return _reply(body, events, steps)
+                else:
+                    await self._attend(session, body)
+            raise AssertionError("a journal is followed for ever")
+        finally:
+            if moving and deltas and hub:
+                moving.cancel()
+                hub.unsubscribe(session.id, deltas)
+
+    async def _attend(self, session: Session, body: e.Body) -> None:
+        """Answer what waits for a person: a question of the gate, or one of an agent."""
+        if isinstance(body, e.ActionJudged) and body.verdict == "ask":
+            await self._judge(session, body)
+        elif isinstance(body, e.Asked) and "/" not in body.agent:  # of one below: its caller's
+            text = NOBODY
+            if self._answers is not None:
+                given = self._answers(body.question)
+                text = await given if inspect.isawaitable(given) else given
+            await session.reply(body.key, text, secret=body.secret)
+
+    async def _judge(self, session: Session, judged: e.ActionJudged) -> None:
+        if self._approve is None:
+            await session.answer(judged.action, False, reason="nobody approves", digest=judged.digest)
+            return
         state = await session.state()
         action = next(w.action for w in state.agents[judged.agent].work if w.action.id == judged.action)
         answer = self._approve(action, judged.reason)
@@ -218,11 +326,14 @@ class Agent:
         await session.answer(judged.action, bool(allow), digest=judged.digest)
 
 
-def _reply(ended: e.TurnEnded, events: Sequence[Event]) -> Reply:
-    generations = [b for ev in events if isinstance(b := ev.body, e.GenerationFinished) and b.agent == "main"]
-    usage = Usage(cost=0.0)
-    for generation in generations:
-        usage += generation.usage
-    actions = tuple(action for generation in generations for action in generation.actions)
-    started = sum(isinstance(ev.body, e.GenerationStarted) for ev in events)
-    return Reply(ended.text, ended.reason, ended.detail, started, usage, ended.values, actions)
+async def _move(deltas: asyncio.Queue[Delta], tell: Callable[[Piece], None]) -> None:
+    while True:
+        tell(await deltas.get())
+
+
+def _reply(ended: e.TurnEnded, events: Sequence[Event], steps: Steps) -> Reply:
+    own = tuple(step for step in steps.steps if step.agent == "main")
+    usage = sum((step.usage for step in own), Usage(cost=0.0))
+    actions = tuple(action for step in own for action in step.actions)
+    started = sum(isinstance(b := ev.body, e.GenerationStarted) and b.agent == "main" for ev in events)
+    return Reply(ended.text, ended.reason, ended.detail, started, usage, ended.values, actions, own)

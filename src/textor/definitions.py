@@ -77,6 +77,7 @@ class _FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patterns: tuple[PatternRule, ...] = ()
     agents: tuple[Annotated[str, Meta(pattern=_TYPE_OR_ALL)], ...] = ()
     review: bool = False
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
 
 
 def agent_folders(workspace: Path | None, own: Path | None) -> tuple[Path, ...]:
@@ -184,6 +185,7 @@ def parse_definition(text: str, path: Path | None = None) -> Definition:
         patterns=front.patterns,
         agents=front.agents,
         review=front.review,
+        temperature=front.temperature,
     )
 
 

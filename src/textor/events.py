@@ -72,6 +72,7 @@ class Definition(msgspec.Struct, frozen=True, omit_defaults=True):
     patterns: tuple[PatternRule, ...] = ()  #: `script`: further forms of calls
     agents: tuple[str, ...] = ()  #: agent types that its prompt names as callable; "*" is all
     review: bool = False  #: every reply waits at the gate for accept, edit or ask again
+    temperature: float | None = None  #: None = that of the model's configuration
 
 
 # -- the session ---------------------------------------------------------------------------

@@ -61,6 +61,24 @@ class Message(msgspec.Struct, frozen=True):
         """The text parts, joined."""
         return "".join(p.text for p in self.parts if isinstance(p, Text))
 
+    def __str__(self) -> str:
+        """The message for a reader: who, and the parts one below the other."""
+        return "\n".join([f"{self.role}:", *(_told(part) for part in self.parts)])
+
+
+def _told(part: Part) -> str:
+    match part:
+        case ToolCall(name=name, arguments=arguments):
+            return f"{name}({arguments})"
+        case ToolResult(name=name, text=text):
+            return f"{name} -> {text}"
+        case Reasoning(text=text):
+            return f"[reasoning] {text}"
+        case Media(value=value, caption=caption):
+            return f"[{value.kind}] {caption or value.name}"
+        case Text(text=text):
+            return text
+
 
 def said(role: Role, text: str) -> Message:
     """A message of one text part."""

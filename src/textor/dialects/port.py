@@ -75,15 +75,18 @@ class Defined(msgspec.Struct, frozen=True):
 
 class Reply(msgspec.Struct, frozen=True):
     """Text that is the answer to the caller (`step`). In dialects that never say so, the prose of
-    a reply without actions is the answer."""
+    a reply without actions is the answer. `written` is the native call it stood in, verbatim."""
 
     text: str
+    written: str = ""
 
 
 class ThinkOn(msgspec.Struct, frozen=True):
-    """The reply is a thought only (`step`): no action and no answer; the model is to go on."""
+    """The reply is a thought only (`step`): no action and no answer; the model is to go on.
+    `written` is the native call it stood in, verbatim."""
 
     text: str
+    written: str = ""
 
 
 ParseEvent = (

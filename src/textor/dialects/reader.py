@@ -77,6 +77,7 @@ class Reader:
         self._signature = ""
         self._prose: list[str] = []
         self._answer: list[str] = []
+        self._written = ""  # a native call of `step` that only thought or answered
         self._actions: list[Action] = []
         self._faults: list[str] = []
         self._given: set[str] = set()
@@ -151,6 +152,7 @@ class Reader:
             return [("text", event.text)]
         if isinstance(event, Reply):
             self._answer.append(event.text)
+            self._written = event.written or self._written
             return [("text", event.text)]
         if isinstance(event, ActionBegun):
             return [("action", event.capability)]
@@ -169,6 +171,7 @@ class Reader:
             self._defined[event.name] = event.text
         elif isinstance(event, ThinkOn):
             self._think = True
+            self._written = event.written or self._written
             self._prose.append(event.text)
             return [("text", event.text)]
         return []
@@ -202,7 +205,7 @@ class Reader:
         calls = [ToolCall(a.call_id, a.wire, _sendable(a.text)) for a in actions if a.call_id]
         text = "".join(self._text)
         if not text.strip() and not calls:
-            text = answer  # a `step` of native calls that only thought or answered
+            text = self._written or answer  # the step as it was written, its thoughts with it
         if text:
             parts.append(Text(text))
         return Message("assistant", (*parts, *calls))

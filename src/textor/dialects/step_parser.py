@@ -245,11 +245,12 @@ class StepParser:
             return
         if thought and response:
             self._out.prose(thought)
+        written = text if known is not None else ""
         if response:
-            self._out.add(Reply(response))
+            self._out.add(Reply(response, written))
         else:
             rest = (_text(step.get(key)) for key in ("description", "criticism"))
-            self._out.add(ThinkOn("\n".join(part for part in (thought, *rest) if part)))
+            self._out.add(ThinkOn("\n".join(part for part in (thought, *rest) if part), written))
 
     def _command(self, command: Json, text: str, offset: int, known: ToolCall | None) -> None:
         if not isinstance(command, dict) or not isinstance(command.get("name"), str):

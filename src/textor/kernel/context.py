@@ -43,4 +43,4 @@ def build(layout: Layout, state: State, agent: AgentState, status: str, max_toke
     if status and messages:
         last = messages[-1]
         messages = (*messages[:-1], replace(last, parts=(*last.parts, Text("\n\n" + status))))
-    return Context(messages, agent.tools, max_tokens=max_tokens)
+    return Context(messages, agent.tools, max_tokens, agent.definition.temperature)
