@@ -4,12 +4,16 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from textor.actions import Outcome
+from textor.capabilities import live
 from textor.capabilities import sandbox as sandboxes
+from textor.capabilities import shell as shells
+from textor.capabilities.live import standing
 from textor.capabilities.processes import Limits, Tape, descendants
 from textor.capabilities.sandbox import Bubblewrap
 from textor.capabilities.shell import ShellProvider
@@ -101,6 +105,21 @@ def test_cancelling_is_confirmed(desk, shell, times):
     outcome, running = asyncio.run(cancel())
     assert (outcome.state, outcome.text) == ("cancelled", "cancelled; all its processes are ended\nup")
     assert running == []
+
+
+def test_looking_around_in_a_big_workspace_holds_nobody_up(desk, boxed, monkeypatch):
+    """Never in the thread of the loop, which all sessions share."""
+    threads = []
+
+    def noted(workspace):
+        threads.append(threading.current_thread())
+        return standing(workspace)
+
+    for module in (live, sandboxes, shells):
+        monkeypatch.setattr(module, "standing", noted)
+    assert run(desk, boxed, "echo hi").text == "exit status 0\nhi"
+    assert len(threads) == 3  # before, to shut it in, and after
+    assert threading.main_thread() not in threads
 
 
 def test_cancelling_at_any_moment_of_the_start_leaves_nothing(desk, shell):

@@ -6,6 +6,9 @@ person, a moment later. The gate asks before an action names such a place, and t
 what is there read only. A whole repository stays writable but for these few files, so that commits
 work inside; its settings and hooks do not.
 
+This program is among them, with the environment that it runs in: it holds the gate, the supervisor and
+the trials of its versions, which are to be outside the reach of those whom they judge.
+
 What a name cannot protect, since it is not there yet (a new repository, a `commondir`), is looked for
 after each command: `Standing.changes`.
 """
@@ -15,6 +18,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
+import sysconfig
 import unicodedata
 from collections import deque
 from collections.abc import Iterator
@@ -49,11 +54,25 @@ _INNER = frozenset({"objects", "refs", "logs", "hooks"})  #: of a repository
 _ELSEWHERE = re.compile(r"(?im)^[^#;\n]*?\b(hookspath|path)\s*=\s*\"?([^\"\n]+)")
 
 
+def _own() -> tuple[Path, ...]:
+    """The real places of this program: its package, and its environment or what packages are put into."""
+    environment = sys.prefix if sys.prefix != sys.base_prefix else sysconfig.get_path("purelib")
+    return Path(os.path.realpath(Path(__file__).parents[1])), Path(os.path.realpath(environment))
+
+
+OWN = _own()
+
+
+def holds_own(path: Path) -> bool:
+    """Whether this program lies in a real place, so that who moves or removes that takes it along."""
+    return any(own.is_relative_to(path) for own in OWN)
+
+
 def is_live(path: Path, workspace: Path) -> bool:
     """Whether a real place, in the workspace or elsewhere, is or lies in what acts by itself."""
     root = Path(os.path.realpath(workspace))
     inside = path.relative_to(root) if path.is_relative_to(root) else path
-    if any(plain(part) in NAMES for part in inside.parts):
+    if any(plain(part) in NAMES for part in inside.parts) or any(path.is_relative_to(own) for own in OWN):
         return True
     within = [folder for folder in path.parents if folder.is_relative_to(root)]
     return any(
@@ -64,6 +83,8 @@ def is_live(path: Path, workspace: Path) -> bool:
 
 def plain(name: str) -> str:
     """A name as a file system may take it that ignores case, forms of letters and what has no width."""
+    if name.isascii():  # nearly all are, and a workspace has many
+        return name.casefold().rstrip(" .")
     seen = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
     return seen.casefold().rstrip(" .")
 
@@ -128,8 +149,12 @@ def standing(workspace: Path) -> Standing:
             fixed += _steering(path, root)
         else:
             fixed.append(path)  # the file by which a worktree or a submodule names its repository
+    for own in OWN:
+        if own != root and own.is_relative_to(root) and root != Path(root.anchor):
+            fixed.append(own)
+            kept += [folder for folder in own.parents if folder != root and folder.is_relative_to(root)]
     fixed = sorted(dict.fromkeys(fixed), key=lambda path: len(path.parts))
-    kept.sort(key=lambda path: len(path.parts))
+    kept = sorted(dict.fromkeys(kept), key=lambda path: len(path.parts))
     return Standing(tuple(kept), tuple(fixed), tuple(marks), tuple(map(_mark, fixed)))
 
 
@@ -158,20 +183,25 @@ def _found(root: Path) -> Iterator[Path]:
         except OSError:
             continue
         for entry in entries:
-            name, path = plain(entry.name), Path(entry.path)
-            if name == GIT and (entry.is_symlink() or not entry.is_dir() or not _is_repository(path)):
-                yield path
+            name = plain(entry.name)
+            if name == GIT and (
+                entry.is_symlink() or not entry.is_dir() or not _is_repository(Path(entry.path))
+            ):
+                yield Path(entry.path)
             elif name in NAMES and name != GIT and not entry.is_symlink():
-                yield path
+                yield Path(entry.path)
                 continue
             if entry.is_dir(follow_symlinks=False) and entry.name not in (_INNER if bare else _PASSED):
-                waiting.append(path)
+                waiting.append(Path(entry.path))
 
 
 def _is_repository(folder: Path) -> bool:
     """Whether git takes a folder for one, whatever its name is."""
-    there = {name: os.path.exists(folder / name) for name in ("HEAD", "objects", "refs", "commondir")}  # noqa: PTH110
-    return there["HEAD"] and (there["commondir"] or (there["objects"] and there["refs"]))
+
+    def there(name: str) -> bool:
+        return os.path.exists(f"{folder}/{name}")  # noqa: PTH110 - asked of each folder of a workspace
+
+    return there("HEAD") and (there("commondir") or (there("objects") and there("refs")))
 
 
 def _steering(place: Path, root: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ nothing: the system's programs to read, the workspace to write, and no way to an
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import shutil
@@ -148,8 +149,12 @@ class _CommandBefore(ABC):
         on_output: Callable[[bytes], None] | None = None,
     ) -> Ended:
         limited = [self.shell, "-c", limited_script(limits), "sh", *argv]
+        try:  # in a thread: it looks around in the workspace, which may be big
+            command = await asyncio.to_thread(self.command, limited, workspace, self.door)
+        except asyncio.CancelledError:
+            return Ended("cancelled", None, b"", 0)
         return await run(
-            self.command(limited, workspace, self.door),
+            command,
             cwd=workspace,
             env={**self.env, **(self.door.environment if self.door else {})},
             timeout=timeout,

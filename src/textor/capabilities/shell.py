@@ -13,6 +13,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -91,8 +92,11 @@ class ShellProvider(TableProvider):
         ended = await self.sandbox.run(
             argv, scope.workspace, timeout=timeout, limits=self.limits, on_output=_last_lines(scope)
         )
-        # not in a thread: a command that was cancelled still gets its outcome, and this is short
-        return self._outcome(ended, timeout, scope, before.changes(scope.workspace))
+        looking = asyncio.ensure_future(asyncio.to_thread(before.changes, scope.workspace))
+        while not looking.done():  # the command has ended, so a cancelling changes nothing any more
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(looking)
+        return self._outcome(ended, timeout, scope, looking.result())
 
     async def _host(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         timeout = arguments["timeout"]
