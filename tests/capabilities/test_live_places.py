@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from textor.capabilities import live
 from textor.capabilities.live import is_live, standing
 from textor.capabilities.sandbox import Sandbox, Seatbelt
 from textor.capabilities.shell import ShellProvider
@@ -192,3 +193,25 @@ def test_settings_that_never_end_hold_nothing_up(desk: Desk, sandbox: Sandbox, m
     run(desk, sandbox, f"mkdir -p .git/objects .git/refs && echo x > .git/HEAD && {made}")
     assert run(desk, sandbox, "echo fine").startswith("exit status 0\nfine")
     assert is_live(desk.workspace / "a" / "b", desk.workspace) is False
+
+
+def test_this_program_is_out_of_reach(
+    desk: Desk, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The gate, the supervisor and the trials, also in a workspace that holds the program itself."""
+    for own in live.OWN:
+        assert is_live(own / "supervisor" / "trial.py", desk.workspace) and live.holds_own(own.parent)
+    assert not is_live(tmp_path / "trial.py", desk.workspace) and not live.holds_own(desk.workspace)
+    program = desk.workspace / "src" / "textor"
+    program.mkdir(parents=True)
+    (program / "trial.py").write_text("strict\n")
+    monkeypatch.setattr(live, "OWN", (program,))
+    for attack in (
+        "echo lax > src/textor/trial.py",
+        "rm -f src/textor/trial.py",
+        "mv src/textor src/old",
+        "mv src old && mkdir -p src/textor",
+    ):
+        assert not run(desk, sandbox, attack).startswith("exit status 0"), attack
+        assert (program / "trial.py").read_text() == "strict\n"
+    assert run(desk, sandbox, "cat src/textor/trial.py && echo x > src/other.py") == "exit status 0\nstrict"

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from textor import addresses
 from textor.actions import Action, Capability
 from textor.arguments import ArgumentError, convert
-from textor.capabilities.live import is_live, plain
+from textor.capabilities.live import holds_own, is_live, plain
 from textor.capabilities.opening import opened_file, state_of
 from textor.capabilities.places import Judged, Place, map_paths, place, resolve
 from textor.errors import CapabilityError
@@ -105,7 +105,7 @@ def look(
         any(label.startswith(PRIVATE) for label in labels),
         any(work.own for work in agent.work if work.action.id == action.id),
         touched,
-        "write" in capability.effects and any(is_live(path, workspace) for path in paths),
+        "write" in capability.effects and any(is_live(path, workspace) or holds_own(path) for path in paths),
         tuple(dict.fromkeys(_addresses(seen.arguments, capability.parameters))) if network else (),
         any(value and name.lower() in _SENT for name, value in seen.arguments.items()),
         state.given,
