@@ -104,6 +104,24 @@ def test_a_patch_is_proposed_on_a_branch_of_its_own(tmp_path: Path, repository: 
     assert shown.stdout == "['one']\n", shown.stderr
 
 
+def test_a_tag_that_cannot_be_built_is_free_again(tmp_path: Path, repository: Path) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=T", "-c", "user.email=t@e.org"]
+        subprocess.run(["git", *who, "-C", str(repository), *arguments], check=True, capture_output=True)
+
+    project = repository / "pyproject.toml"
+    whole = project.read_text()
+    git("checkout", "-b", "agent/b")
+    project.write_text(whole.replace("dependencies = [", 'dependencies = ["x @ file:///x",', 1))
+    git("commit", "-am", "wrong")
+    (failed,) = perform(tmp_path, repository, ("build", {"branch": "b", "tag": "v1"}))
+    project.write_text(whole)
+    git("commit", "-am", "mended")
+    (built,) = perform(tmp_path, repository, ("build", {"branch": "b", "tag": "v1"}))
+    assert failed.state == "failed" and "no package of an index" in failed.text
+    assert built.state == "done", built.text
+
+
 def test_what_does_not_compile_is_not_taken(tmp_path: Path, repository: Path) -> None:
     broken = PATCH.format("x").replace('NOTES.append("x")', "NOTES.append(")
     told, after = perform(

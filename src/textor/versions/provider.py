@@ -213,7 +213,8 @@ class _Own:
             await asyncio.to_thread(self._tag, self._name(branch), tag)
             try:
                 _, told = await build_version(self._versions, tag, self._base)
-            except UseError as error:
+            except UseError as error:  # the name is free again for the next try
+                await asyncio.to_thread(_run, ["git", "-C", str(self._versions.repository), "tag", "-d", tag])
                 raise CapabilityError(str(error)) from None
         return Outcome("done", f"{told} self.update asks for it.")
 
