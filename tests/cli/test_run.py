@@ -32,6 +32,23 @@ def test_the_reply_is_on_stdout_and_the_progress_on_stderr(textor: Program, scri
         assert "a.txt" in json.dumps(server.requests[1].messages)
 
 
+def test_the_thoughts_of_each_step_are_progress(textor: Program, scripted: Scripted) -> None:
+    folder = textor.folder / ".textor" / "agents"
+    folder.mkdir(parents=True)
+    (folder / "thinker.md").write_text("---\ndialects: [step]\ncapabilities: [files.*]\n---\nThink.")
+    look = {
+        "thought": "look",
+        "criticism": "may be empty",
+        "command": {"name": "files_list", "arguments": {}},
+    }
+    script = [Reply(calls=(Call("iterate", look),)), '{"thought": "that is it", "response": "Nothing."}']
+    with scripted(script):
+        done = textor("run", "--agent", "thinker", "what is here?")
+    assert (done.returncode, done.stdout) == (0, "Nothing.\n")
+    assert done.stderr.startswith("thought: look\ncriticism: may be empty\n▸ files.list(")
+    assert done.stderr.endswith("thought: that is it\n")
+
+
 def test_json_is_one_object_with_what_it_took(textor: Program, scripted: Scripted) -> None:
     with scripted(["Done."]):
         done = textor("run", "--json", "x")

@@ -29,6 +29,7 @@ from textor import events as e
 from textor.actions import Action, Outcome
 from textor.assembly import Machine
 from textor.errors import ModelError
+from textor.events import Definition
 from textor.live import Delta
 from textor.testing import Call, Gate, Reply, ScriptedModel
 
@@ -515,3 +516,30 @@ def test_a_failing_model_is_told_in_words(tmp_path: Path) -> None:
         await log(page).get_by_text("This did not work: The key was refused.").wait_for()
 
     in_page(tmp_path, body, [ModelError("The key was refused.", fault="auth")])
+
+
+LIST = {"name": "files_list", "arguments": {"folder": "."}}
+STEPS = [
+    Reply(
+        calls=(
+            Call("iterate", {"thought": "First I look.", "criticism": "It may be empty.", "command": LIST}),
+        )
+    ),
+    '{"thought": "That is all.", "description": "I say it.", "response": "Nothing is here."}\nSo far.',
+]
+
+
+def test_the_thoughts_of_each_step_are_shown(tmp_path: Path) -> None:
+    async def body(page: Page, made: Machine, address: str) -> None:
+        thinker = Definition("thinker", dialects=("step",), capabilities=("files.*",))
+        session = await made.create("look", workspace=tmp_path, model=MODEL, definition=thinker)
+        await page.goto(f"{address}/#s={session.id}")
+        await log(page).get_by_text("Nothing is here.").wait_for()
+        shown = await log(page).locator(".thoughts").all_inner_texts()
+        assert shown == [
+            "thought: First I look.\ncriticism: It may be empty.",
+            "thought: That is all.\ndescription: I say it.",
+        ]
+        assert "{" not in await log(page).locator(".reply").last.inner_text()
+
+    in_page(tmp_path, body, list(STEPS))

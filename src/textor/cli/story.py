@@ -9,6 +9,7 @@ import msgspec
 
 from textor import events as e
 from textor.actions import Action, Outcome
+from textor.dialects.step_thoughts import thoughts_of
 
 Line = tuple[str, str]  #: text, style
 
@@ -68,6 +69,7 @@ class Story:
         self._told: set[str] = set()
         self._open: set[str] = set()  # told, and not finished yet
         self._reviewed: set[str] = set()
+        self._steps: set[str] = set()  # agents that say what they think (`step`)
 
     def waits(self, body: e.GenerationFinished) -> bool:
         """Whether this reply waits for a person before anything of it runs."""
@@ -81,6 +83,8 @@ class Story:
                 self.models[agent] = model
                 if definition.review:
                     self._reviewed.add(agent)
+                if definition.dialects == ("step",):
+                    self._steps.add(agent)
                 if agent == "main" and is_embedded(model):
                     yield HINT, "note"
             case e.ModelChanged(agent=agent, model=model):
@@ -118,6 +122,9 @@ class Story:
     def _generated(self, body: e.GenerationFinished) -> Iterator[Line]:
         for action in body.actions:
             self.actions[action.id] = action
+        if body.agent in self._steps:
+            for line in str(thoughts_of(body.message)).splitlines():
+                yield f"{self._of(body.agent)}{line}", "dim"
         # A small model's plan is shown as a whole before anything of it runs.
         if len(body.actions) > 1 and is_embedded(self.models.get(body.agent, "")):
             yield f"{self._of(body.agent)}planned:", "bold"

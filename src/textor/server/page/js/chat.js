@@ -8,6 +8,7 @@
  * in the document.
  */
 import { batch, signal } from "./lib.js";
+import { thoughtsOf } from "./thoughts.js";
 
 /** How many items are in the document; "Show earlier" adds as many again. */
 export const PAGE = 60;
@@ -121,7 +122,7 @@ export class Chat {
     if (!state) {
       state = {
         model: "", type: "", running: false, level: "run", open: null, early: [], said: "",
-        reviewed: false, review: "",
+        reviewed: false, review: "", steps: false,
       };
       this.agents.set(name, state);
     }
@@ -269,8 +270,9 @@ const reducers = {
     chat.put(event.id, "note", { agent: data.agent ?? "", text: `Limits are now: ${names.join(", ") || "none"}.` });
   },
   "agent.created"(chat, data, event) {
-    const { type = "", review = false } = data.definition ?? {};
-    Object.assign(chat.agent(data.agent), { model: data.model, type, reviewed: review });
+    const { type = "", review = false, dialects = [] } = data.definition ?? {};
+    const steps = dialects[0] === "step";
+    Object.assign(chat.agent(data.agent), { model: data.model, type, reviewed: review, steps });
     if (data.caller) chat.put(event.id, "note", { agent: "", text: `${data.agent} begins.` });
   },
   "agent.model"(chat, data, event) {
@@ -302,11 +304,13 @@ const reducers = {
     const agent = chat.agent(data.agent);
     const item = agent.open ?? chat.openReply(data.agent, event.id);
     Object.assign(agent, { open: null, early: [] });
-    agent.said = prose(data);
+    const thoughts = agent.steps ? thoughtsOf(data.message, textOf(data.message)) : "";
+    agent.said = thoughts && (data.think || data.actions?.length) ? "" : prose(data);
     const reasoning = textOf(data.message, "reasoning");
     const faults = data.faults ?? [];
     const cut = data.finish === "cut";
-    chat.change(item.key, { open: false, text: agent.said, reasoning, faults, cut, drafting: "", status: "" });
+    const text = agent.said;
+    chat.change(item.key, { open: false, text, thoughts, reasoning, faults, cut, drafting: "", status: "" });
     chat.spend(data.usage);
     for (const action of data.actions ?? []) {
       chat.put(`action:${action.id}`, "action", { ...actionItem(action), agent: data.agent });

@@ -79,6 +79,8 @@ interface AgentState {
   reviewed: boolean;
   /** the key of the review that is open, "" for none */
   review: string;
+  /** it says what it thinks (`step`) */
+  steps: boolean;
 }
 
 // -- plans and apps (see src/textor/broker/view.py) ------------------------------------------

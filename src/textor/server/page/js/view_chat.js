@@ -70,7 +70,7 @@ function Message({ item }) {
 function Reply({ item, many }) {
   const r = item.view.value;
   const quiet = r.open && !r.text && !r.status && !r.drafting;
-  if (!r.open && !r.text && !r.reasoning && !r.failed && !r.faults?.length) return null;
+  if (!r.open && !r.text && !r.thoughts && !r.reasoning && !r.failed && !r.faults?.length) return null;
   return html`<article class="reply" aria-label="Reply of ${r.agent === "main" ? "Textor" : r.agent}" aria-busy=${r.open}>
     ${many && html`<p class="agent">${r.agent}</p>`}
     ${r.reasoning &&
@@ -78,6 +78,7 @@ function Reply({ item, many }) {
       <summary>Reasoning</summary>
       <p class="plain">${r.reasoning}</p>
     </details>`}
+    ${r.thoughts && html`<p class="plain thoughts">${r.thoughts}</p>`}
     ${r.text && html`<${Markdown} text=${r.text} open=${r.open} />`}
     ${r.drafting && html`<pre class="text live" aria-label="An action is being written">${r.drafting}</pre>`}
     ${quiet && html`<p class="thinking"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span> Thinking</p>`}
