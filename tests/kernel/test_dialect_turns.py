@@ -15,6 +15,7 @@ from textor.events import Definition, Event
 from textor.testing import Call, Reply, ScriptedModel
 
 HELD: list[str] = []
+KNOWN = ("keep", "time.now", "notes.set")
 
 
 @capability
@@ -36,7 +37,7 @@ def turn(
     async def run() -> tuple[e.TurnEnded, list[Event], ScriptedModel]:
         HELD.clear()
         model = ScriptedModel(replies, native_tools="tools" in dialects)
-        definition = Definition("tester", dialects=tuple(dialects), capabilities=("keep", "time.now"), **more)
+        definition = Definition("tester", dialects=tuple(dialects), capabilities=KNOWN, **more)
         async with machine(model, [keep], tmp=folder) as made:
             session = await made.create(
                 workspace=folder, definition=definition, model=model.id, policy="yes", attended=False
@@ -73,6 +74,14 @@ def test_script_section_titles_and_a_near_miss(tmp_path: Path) -> None:
     assert [h.strip() for h in HELD] == ["the cat eats at nine"]
     assert "!KEEP" in str(model.asked[1].context.messages[-1])
     assert len(bodies(events, e.ActionStarted)) == 1
+
+
+def test_a_section_is_a_note_under_its_title(tmp_path: Path) -> None:
+    """AIlice's UPDATE MEMORY with what is in the box: `notes.set` needs a key and a text."""
+    replies = ["## WHAT I KNOW\nthe cat eats at nine\n", "Done."]
+    end, _, model = turn(tmp_path, replies, titles={"WHAT I KNOW": "notes.set"})
+    assert end.text == "Done."
+    assert "note WHAT I KNOW: the cat eats at nine" in str(model.asked[1].context.messages[-1])
 
 
 def test_xml_runs_the_last_block_and_shows_results_in_it(tmp_path: Path) -> None:

@@ -378,8 +378,11 @@ class ScriptParser:
     def _of_section(self, section: Section, capability: Capability) -> dict[str, Json]:
         if section.pattern is not None:
             return _of_pattern(section.pattern, section.groups, self._scope)
-        names = list(capability.parameters.get("properties") or {})
-        texts = [n for n in names if "string" in types_of(capability.parameters["properties"][n])]
+        properties: dict[str, dict[str, Json]] = capability.parameters.get("properties") or {}
+        texts = [name for name, schema in properties.items() if "string" in types_of(schema)]
+        needed = [name for name in texts if name in capability.parameters.get("required", ())]
+        if len(needed) == 2:  # a place and what belongs there, as of `notes.set`
+            return {needed[0]: section.title, needed[1]: section.text}
         return {texts[0]: section.text} if texts else positional([section.text], capability.parameters)
 
 
