@@ -320,6 +320,30 @@ def test_what_is_found_for_a_message_leaves_the_context_whole() -> None:
     assert "f(a<b)" in (context_of(Context((said("user", text),))).findtext("messages/found") or "")
 
 
+def test_a_turn_that_an_older_version_began_keeps_its_message() -> None:
+    """Its journal does not say to which turn a message belongs."""
+    layout = Regenerated(parts_of(Monitor()), lambda id: 1000)
+    bodies: list[e.Body] = [e.SessionCreated("/"), e.AgentCreated("main", XML, "m")]
+    for turn, word in enumerate(("first", "second"), 1):
+        old = said("user", f"<message>\n{word}\n</message>")
+        bodies += [e.MessagePosted("main", word), e.MessagesDelivered("main", (str(len(bodies)),), old)]
+        bodies += [e.GenerationStarted("main", 1, "m")]
+        if turn == 1:
+            bodies += [
+                e.GenerationFinished("main", said("assistant", "Yes.")),
+                e.TurnEnded("main", "replied"),
+            ]
+    action = Action("main.2.1", "print", {"text": "x"})
+    bodies += [e.GenerationFinished("main", said("assistant", acting("<print/>")), (action,))]
+    bodies += [
+        e.Observed("main", (said("user", "<previous>\n<actions>\n<print/>\n</actions>\n</previous>"),))
+    ]
+    state = fold_all(State(), [e.Event(b, str(n), 0.0, n) for n, b in enumerate(bodies)])
+    seen = context_of(Context((said("user", layout.status(state, state.agents["main"], 0.0)),)))
+    assert [(m.text or "").strip() for m in seen.iter("message")] == ["second"]
+    assert [a.tag for a in seen.findall("previous/*")] == ["reasoning", "actions"]
+
+
 def test_one_who_waits_again_and_again_does_not_go_round_in_circles(tmp_path: Path) -> None:
     minutes = itertools.count(1_729_252_800, 60)
 

@@ -30,6 +30,9 @@ _RESULTS = "<previous>\n<actions>"
 #: The first part of what `posted` writes, alone in it: the turn that the message belongs to. It is
 #: not shown.
 _TURN = re.compile(r"<!-- turn (\d+) -->")
+#: A message in a journal that was written before the turn stood with it: who is in the middle of such a
+#: turn is not to lose sight of it.
+_UNMARKED = re.compile(r"(?s)<message(?: from=\"[^\"]*\")?>\n.*")
 
 
 class Regenerated:
@@ -128,17 +131,23 @@ def _last(agent: AgentState) -> int:
 def _after(agent: AgentState) -> list[Message]:
     """What the machine told after the last reply."""
     last = _last(agent)
-    return [m for m in agent.dialogue[last + 1 :] if not _turn(m)] if last >= 0 else []
+    after = agent.dialogue[last + 1 :] if last >= 0 else ()
+    return [m for m in after if not _turn(m) and not _unmarked(m)]
 
 
 def _said_now(agent: AgentState) -> list[Message]:
     """The messages of this turn."""
     found: list[Message] = []
+    replies = agent.turn.iterations if agent.turn else 0  # of this turn, from here on backwards
     for message in reversed(agent.dialogue):
         if turn := _turn(message):
             if turn != agent.turns:
                 break
             found.append(message)
+        elif message.role == "assistant":
+            replies -= 1
+        elif replies >= 0 and _unmarked(message):
+            found.append(Message("user", (Text(""), Text(message.text))))
     return found[::-1]
 
 
@@ -147,6 +156,10 @@ def _turn(message: Message) -> int:
     first = message.parts[0] if len(message.parts) > 1 else None
     found = _TURN.fullmatch(first.text) if isinstance(first, Text) else None
     return int(found[1]) if found else 0
+
+
+def _unmarked(message: Message) -> bool:
+    return message.role == "user" and not _turn(message) and bool(_UNMARKED.fullmatch(message.text))
 
 
 P = TypeVar("P", bound=Part)
