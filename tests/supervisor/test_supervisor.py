@@ -17,6 +17,7 @@ import pytest
 
 import textor
 from textor import events as e
+from textor.cli import main
 from textor.errors import UseError
 from textor.journal.sqlite import SqliteJournal
 from textor.supervisor.rooms import Candidate
@@ -127,6 +128,7 @@ class Scene:
         self.server = ScriptedServer(replies)
         self.versions = versions(tmp, repository)
         self.time = Time()
+        self.doing: list[str] = []
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -146,6 +148,7 @@ class Scene:
 
             async def judge(candidate: Candidate, place: Path) -> Verdict:
                 assert (place / "state" / "journal.db").exists()
+                self.doing.append(self.versions.read().doing)
                 return Verdict(faults or [], "in no way")
 
             asking = answers(self.url)
@@ -290,6 +293,24 @@ def test_an_open_session_goes_on_under_the_new_version(scene: Scene) -> None:
     assert (changed, told(events)) == (True, ([textor.__version__, "good"], "Done.", ["done"]))
     ledger = scene.versions.read()
     assert (ledger.current, ledger.previous, ledger.versions["good"].state) == ("good", "", "passed")
+    assert (scene.doing, ledger.doing) == (["good is being tried on a copy of the state."], "")
+
+
+def test_what_is_under_way_is_told(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    with scene.versions.change() as fields:
+        fields["doing"] = "good is being tried."
+    assert main(["self", "status"]) == 0
+    assert capsys.readouterr().out.endswith("now: good is being tried.\n")
+
+    async def run() -> None:  # a supervisor that finds this was not it who does it
+        work = Supervisor(scene.versions, ["--version"], answers(scene.url), sleep=scene.time.sleep)
+        running = asyncio.create_task(work.run())
+        while scene.versions.read().doing:  # noqa: ASYNC110 - it is looked for in turns
+            await asyncio.sleep(0.05)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(("tag", "why"), [("late", "ended with 3"), ("mute", "did not come up within")])

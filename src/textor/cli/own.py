@@ -69,6 +69,8 @@ def status(args: argparse.Namespace) -> int:
         print(f"asked for: {ledger.wanted or 'the installed version'}")
     for line in ledger.log[-10:]:
         print(f"  {line}")
+    if ledger.doing:
+        print(f"now: {ledger.doing}")
     return DONE
 
 

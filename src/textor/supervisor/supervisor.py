@@ -75,6 +75,8 @@ class Supervisor:
     async def run(self) -> None:
         """Keep the current version running, and change it when somebody asks, until cancelled."""
         try:
+            if self.versions.read().doing:
+                self._doing("")  # one before us was killed in the middle
             await self.start(self.versions.read().current)
             pause, fault = 1.0, ""
             while True:
@@ -111,23 +113,36 @@ class Supervisor:
         with contextlib.suppress(OSError, TextorError):
             self.versions.say(sentence)
 
+    def _doing(self, sentence: str) -> None:
+        """What is under way, for who asks meanwhile. As with a line of the log, it may fail."""
+        with contextlib.suppress(OSError, TextorError), self.versions.change() as fields:
+            fields["doing"] = sentence
+
     # -- a change --------------------------------------------------------------------------
 
     async def change(self, tag: str) -> bool:
         """Try a tag and put it in the place of the running version; whether it stayed there."""
         with self.versions.change() as fields:
             fields["wanted"] = None
-        before = self.running
-        if tag == before:
+        if tag == self.running:
             return True
+        try:
+            return await self._change(tag, self.running)
+        finally:
+            self._doing("")
+
+    async def _change(self, tag: str, before: str) -> bool:
+        self._doing(f"{_name(tag)} is being tried on a copy of the state.")
         if tag != INSTALLED and not await self._passes(tag):
             return False
+        self._doing(f"{_name(tag)} takes over as soon as all sessions rest.")
         if not await self._handover.pause(REST):
             self._say(f"{_name(tag)} does not take over: sessions did not come to rest.")
             await self._handover.resume()
             return False
         await self.stop(signal.SIGKILL)
         await self.start(tag)
+        self._doing(f"{_name(tag)} has taken over and is watched for {PROBATION:g} s.")
         why = await self._watch()
         if not why:
             with self.versions.change() as fields:

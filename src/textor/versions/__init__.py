@@ -50,11 +50,13 @@ class Version(msgspec.Struct, frozen=True):
 
 class Ledger(msgspec.Struct, frozen=True):
     """What the supervisor knows. `current` and `previous` are tags, "" the installed version;
-    `wanted` is a tag that somebody asked for and that was not looked at yet."""
+    `wanted` is a tag that somebody asked for and that was not looked at yet; `doing` says what the
+    supervisor is about just now, "" when nothing is under way."""
 
     current: str = INSTALLED
     previous: str = INSTALLED
     wanted: str | None = None
+    doing: str = ""
     versions: dict[str, Version] = {}
     log: tuple[str, ...] = ()
 

@@ -250,7 +250,8 @@ class _Own:
         with contextlib.suppress(UseError):
             others = [tag for tag in self._versions.tags() if tag not in ledger.versions]
             lines += [f"not built: {', '.join(others[:20])}"] if others else []
-        return text_outcome("\n".join([*lines, *ledger.log[-5:]]), scope)
+        doing = [f"now: {ledger.doing}"] if ledger.doing else []
+        return text_outcome("\n".join([*lines, *ledger.log[-5:], *doing]), scope)
 
 
 def _line(version: Version) -> str:
