@@ -13,7 +13,7 @@ from app_parts import needs_chromium, served, window
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from textor.apps.chart.numbers import parse_number, parse_series, write_series
+from textor.apps.chart.numbers import parse_number, parse_series
 from textor.apps.chart.program import Chart, Series, app
 from textor.apps.chart.svg import draw, ticks
 from textor.apps.chart.table import parse_table
@@ -110,6 +110,17 @@ def test_what_is_no_series_says_where(text: str, told: str) -> None:
 
 
 finite = st.floats(-1e300, 1e300)
+
+
+def write_series(pairs: list[tuple[str, float]]) -> str:
+    """The inverse of `parse_series`; labels that hold its signs are quoted."""
+    return ":".join(f"{_quoted(label)}={value!r}" for label, value in pairs)
+
+
+def _quoted(label: str) -> str:
+    if label and label == label.strip() and not re.search(r'[\\:=;,|"\n{\[]', label):
+        return label
+    return '"' + re.sub(r'(["\\])', r"\\\1", label) + '"'
 
 
 @given(st.lists(st.tuples(st.text(), finite), min_size=1))

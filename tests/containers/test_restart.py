@@ -17,7 +17,7 @@ from textor.containers.container import About, Container
 from textor.containers.engine import Engine, Spec
 from textor.containers.labels import INSTANCE, SANDBOX, this_process
 from textor.containers.provider import ContainersProvider
-from textor.containers.reap import reap, remove_ours
+from textor.containers.reap import reap, remove_all
 
 from .conftest import BUSYBOX, Desk, ours
 from .own_engine import OwnEngine
@@ -135,7 +135,7 @@ def test_what_a_living_process_has_is_left_alone(engine: Engine, desk: Desk) -> 
         parent = f"{os.getppid()}-{_born(os.getppid())}-{mine.instance.split('-')[2]}"
         assert await reap(engine, type(stranger)(parent, stranger.home)) == []
         assert (await engine.inspect(id)).status == "created"
-        await remove_ours(engine, mine)
+        await remove_all(engine, await engine.list({INSTANCE: mine.instance}))
         assert await engine.list({INSTANCE: mine.instance}) == []
 
     asyncio.run(look())

@@ -10,7 +10,7 @@ from textor.errors import ConfigError, ModelError, UseError
 from textor.models.discovery import discover
 from textor.models.habits import Habits, estimate
 from textor.models.known import KNOWN
-from textor.models.registry import key_missing, resolve
+from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
 from textor.models.retry import Retry
 from textor.settings import ModelSettings, ProviderSettings
@@ -71,9 +71,6 @@ def test_a_missing_key_names_the_variable_and_the_place() -> None:
     with pytest.raises(ConfigError) as raised:
         resolve("deepseek:deepseek-chat", {}, {})
     assert "DEEPSEEK_API_KEY" in str(raised.value) and "[providers.deepseek]" in str(raised.value)
-    assert key_missing("deepseek", {}, {}) == "DEEPSEEK_API_KEY"
-    assert key_missing("deepseek", {"deepseek": ProviderSettings(api_key="k")}, {}) == ""
-    assert key_missing("ollama", {}, {}) == ""
 
 
 def test_a_temperature_out_of_range_names_the_key_and_the_range() -> None:

@@ -36,8 +36,3 @@ async def remove_all(engine: Engine, states: Sequence[State]) -> None:
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, Exception):
             raise result
-
-
-async def remove_ours(engine: Engine, owner: Owner) -> None:
-    """Remove all that this process made. For its exit."""
-    await remove_all(engine, await engine.list({INSTANCE: owner.instance}))

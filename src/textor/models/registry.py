@@ -60,19 +60,6 @@ def resolve(
     return _with_key(server, provider, settings, environment)
 
 
-def key_missing(
-    name: str, providers: Mapping[str, ProviderSettings], env: Mapping[str, str] | None = None
-) -> str:
-    """The environment variable that the key of a known provider is missing from; "" when it has one
-    or needs none."""
-    provider = KNOWN.get(name)
-    if provider is None or not provider.key or providers.get(name, _NOTHING).api_key:
-        return ""
-    if providers.get(name, _NOTHING).base_url:
-        return ""
-    return "" if (os.environ if env is None else env).get(provider.key) else provider.key
-
-
 def _server(provider: Provider, name: str, settings: ProviderSettings, model: ModelSettings) -> Server:
     own_address = bool(settings.base_url)
     temperature = model.temperature if model.temperature is not None else settings.temperature

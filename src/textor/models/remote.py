@@ -7,7 +7,6 @@ learned of a server's manners, stop strings, and the count of tokens where the s
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
@@ -211,17 +210,6 @@ class _Attempt:
         elif isinstance(chunk, CallChunk):
             self._written.append(chunk.name + chunk.arguments)
         return chunk
-
-
-def preload() -> threading.Thread:
-    """Import the client library in a background thread, so that the first request need not wait."""
-
-    def work() -> None:
-        import textor.models.openai_client  # noqa: F401
-
-    thread = threading.Thread(target=work, name="preload-models", daemon=True)
-    thread.start()
-    return thread
 
 
 def _size(context: Context) -> float:

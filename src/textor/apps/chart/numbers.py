@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 
 from textor.apps.store import Refused
 
@@ -170,14 +169,3 @@ def _number_end(text: str, at: int) -> int:
             return end
         end = text.rfind(",", at, end)
     return at
-
-
-def write_series(pairs: Sequence[tuple[str, float]]) -> str:
-    """The inverse of `parse_series`; labels that hold its signs are quoted."""
-    return ":".join(f"{_quoted(label)}={value!r}" for label, value in pairs)
-
-
-def _quoted(label: str) -> str:
-    if label and label == label.strip() and not re.search(r'[\\:=;,|"\n{\[]', label):
-        return label
-    return '"' + re.sub(r'(["\\])', r"\\\1", label) + '"'

@@ -43,14 +43,6 @@ class View(msgspec.Struct, frozen=True):
     shapes: dict[int, tuple[frozenset[str], ...]]
 
     @property
-    def phrase_texts(self) -> tuple[str, ...]:
-        return self.texts[: len(self.phrases)]
-
-    @property
-    def example_texts(self) -> tuple[str, ...]:
-        return self.texts[len(self.texts) - len(self.examples) :]
-
-    @property
     def description(self) -> str:
         return self.capability.purpose
 

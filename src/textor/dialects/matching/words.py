@@ -92,8 +92,6 @@ _STOP = frozenset(
         "step",
     ]
 )
-#: Prepositions and adverbs that a verb may need, and that do say something.
-_KEPT = frozenset(["next", "after", "before", "to", "on", "off"])
 
 
 def tokens(text: str) -> tuple[str, ...]:
