@@ -193,3 +193,28 @@ def test_a_reply_of_the_longest_length_is_said_to_be_cut(textor: Program, script
         done = textor("run", "Tell", "all", "three")
     assert done.stdout == "The first of three is\n"
     assert "Note: cut at the length that the server allows." in done.stderr
+
+
+def test_sessions_are_searched_by_title_and_exported_as_events(textor: Program, scripted: Scripted) -> None:
+    call = Call("call", {"type": "chat", "name": "seer", "message": "who?"})
+    with scripted([Reply(calls=(call,)), "nobody", "Nobody.", "Fine."]):
+        textor("run", "who is in the Garden")
+        textor("run", "feed the cat")
+    listed = textor("sessions", "list", "garden", "who").stdout
+    assert "who is in the Garden" in listed and "cat" not in listed
+    assert "no sessions with these words" in textor("sessions", "list", "dog").stdout
+    id = listed.split("\n")[1].split()[0]
+    events = [json.loads(line) for line in textor("sessions", "show", id, "--json").stdout.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    made = [event["data"]["agent"] for event in events if event["kind"] == "agent.created"]
+    assert made == ["main", "main/seer"]
+
+
+def test_files_go_along_with_a_task(textor: Program, scripted: Scripted) -> None:
+    (textor.folder / "my sizes.csv").write_text("a,b\n1,2\n")
+    with scripted(["Three."]) as server:
+        done = textor("run", "--file", "my sizes.csv", "how many?")
+        assert (done.returncode, done.stdout) == (0, "Three.\n")
+        assert "[value $my_sizes: text" in json.dumps(server.requests[0].messages)
+    done = textor("run", "--file", "none.csv", "how many?")
+    assert done.returncode == 2 and "none.csv is no file." in done.stderr

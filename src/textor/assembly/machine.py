@@ -28,6 +28,7 @@ from textor.layouts import room_of
 from textor.processors import ModelInfo, Models, model_for, named_models
 from textor.session import Session
 from textor.tree.agent_types import AgentTypes, callable_section
+from textor.values import Value
 
 if TYPE_CHECKING:
     from textor.broker.broker import Broker
@@ -110,10 +111,11 @@ class Machine:
         title: str = "",
         definition: Definition | None = None,
         review: bool = False,
+        values: Sequence[Value] = (),
         id: str | None = None,
     ) -> Session:
-        """Begin a session with its agent `main`, and with a first message where `text` is one.
-        With `review` each reply of it waits for a person.
+        """Begin a session with its agent `main`, and with a first message where `text` is one, which
+        has these `values`. With `review` each reply of it waits for a person.
 
         Raises `TextorError` when the agent type or its model cannot be had; nothing is made then.
         """
@@ -131,7 +133,7 @@ class Machine:
         )
         bodies: list[e.Body] = [created, main]
         if text is not None:
-            bodies.append(e.MessagePosted("main", text))
+            bodies.append(e.MessagePosted("main", text, values=tuple(values)))
         await self.journal.create(session, [self.services.event(body) for body in bodies])
         if self.host is not None:
             self.host.wake(session)

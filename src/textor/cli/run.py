@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textor.cli import DONE, FAILED, INTERRUPTED, LIMIT
@@ -29,6 +30,14 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("run", help="do one task", description=__doc__, epilog=EPILOG)
     parser.add_argument("text", nargs="*", metavar="TASK", help="what to do; - reads it from stdin")
     add_choices(parser)
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        action="append",
+        default=[],
+        dest="files",
+        help="hand this file over with the task: an image is shown, all are variables; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the reply")
     parser.add_argument("--stdio", action="store_true", help="keep an agent at work on stdin and stdout")
     parser.add_argument("--session", metavar="ID", help="with --stdio: go on with this session")
@@ -41,6 +50,8 @@ def main(args: argparse.Namespace) -> int:
     if args.stdio:
         from textor.cli.pipe import run
 
+        if args.files:
+            raise UseError("--file goes with a task; --stdio has none.")
         return asyncio.run(run(args))
     if args.session:
         raise UseError("--session belongs to --stdio.", "`textor sessions resume` goes on with any other.")
@@ -49,6 +60,7 @@ def main(args: argparse.Namespace) -> int:
 
 async def _run(args: argparse.Namespace) -> int:
     from textor.assembly import open_machine
+    from textor.capabilities.inputs import value_of_file
     from textor.cli.attend import Attendant
     from textor.cli.opening import configuration, workspace
     from textor.cli.terminal import Terminal
@@ -59,6 +71,7 @@ async def _run(args: argparse.Namespace) -> int:
         raise UseError("--review needs a person, and stdin is no terminal.")
     terminal = Terminal()
     async with open_machine(config) as machine:
+        values = [value_of_file(Path(file), machine.journal.blobs) for file in args.files]
         session = await machine.create(
             text,
             workspace=folder,
@@ -68,6 +81,7 @@ async def _run(args: argparse.Namespace) -> int:
             attended=attended,
             limits=config.limits,
             review=args.review,
+            values=values,
         )
         attendant = Attendant(session, terminal, attended=attended)
         ended = await attendant.until_end()

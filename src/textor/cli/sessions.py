@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,11 +20,14 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("sessions", help="list, show or resume sessions", description=__doc__)
     parser.set_defaults(command=listed)
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
-    actions.add_parser("list", help="all sessions, the last used first (default)").set_defaults(
-        command=listed
-    )
+    every = actions.add_parser("list", help="all sessions, the last used first (default)")
+    every.add_argument("words", metavar="WORD", nargs="*", help="only those whose title has these words")
+    every.set_defaults(command=listed)
     one = actions.add_parser("show", help="one session from its beginning")
     one.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
+    one.add_argument(
+        "--json", action="store_true", help="its events, of all its agents, each as one line of JSON"
+    )
     one.set_defaults(command=show)
     again = actions.add_parser("resume", help="go on with a session: finish its turn, then chat")
     again.add_argument("id", metavar="ID", help="the session, or the beginning of its id")
@@ -58,13 +62,13 @@ def _later(name: str, args: argparse.Namespace) -> int:
 def listed(args: argparse.Namespace) -> int:
     import asyncio
 
-    return asyncio.run(_list())
+    return asyncio.run(_list(getattr(args, "words", [])))
 
 
 def show(args: argparse.Namespace) -> int:
     import asyncio
 
-    return asyncio.run(_show(args.id))
+    return asyncio.run(_show(args.id, as_json=args.json))
 
 
 def resume(args: argparse.Namespace) -> int:
@@ -78,29 +82,33 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-async def _list() -> int:
+async def _list(words: list[str]) -> int:
     from textor.assembly import open_machine
     from textor.cli.opening import configuration
     from textor.cli.terminal import columns
 
     async with open_machine(configuration(), host=False) as machine:
-        rows = [(s.id, moment(s.updated), s.status, s.title) for s in await machine.sessions()]
-    print(
-        columns([("SESSION", "LAST USED", "STATE", "TITLE"), *rows]) if rows else "There are no sessions yet."
-    )
+        found = [s for s in await machine.sessions() if all(w.lower() in s.title.lower() for w in words)]
+    rows = [(s.id, moment(s.updated), s.status, s.title) for s in found]
+    none = "There are no sessions with these words in their title." if words else "There are no sessions yet."
+    print(columns([("SESSION", "LAST USED", "STATE", "TITLE"), *rows]) if rows else none)
     return DONE
 
 
-async def _show(id: str) -> int:
+async def _show(id: str, *, as_json: bool) -> int:
     from textor.assembly import open_machine
     from textor.cli.opening import configuration
     from textor.cli.story import Story
     from textor.cli.terminal import clean
+    from textor.events import to_json
 
     story = Story()
     async with open_machine(configuration(), host=False) as machine:
         session = await machine.session(id)
         async for event in machine.journal.read(session.id):
+            if as_json:
+                print(json.dumps(to_json(event), ensure_ascii=False))
+                continue
             for line in told(event, story):
                 print(clean(line))
     return DONE
