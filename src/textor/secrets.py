@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+log = logging.getLogger("textor.secrets")
+
 #: Shorter texts would be found in everything.
 SHORTEST = 8
 
@@ -102,15 +104,16 @@ class Masking(logging.Filter):
 
 
 def from_keyring(service: str, user: str) -> str:
-    """A password in the keyring of the platform; "" where there is none. May wait for a person, who
-    is asked to unlock it."""
+    """A password in the keyring of the platform; "" where there is none, or the keyring does not work.
+    May wait for a person, who is asked to unlock it."""
     try:
         import keyring
     except ImportError:
         return ""
     try:
         return keyring.get_password(service, user) or ""
-    except keyring.errors.KeyringError:
+    except Exception as error:  # keyrings are of strangers, who raise what they like
+        log.warning("The keyring does not answer: %s", error)
         return ""
 
 

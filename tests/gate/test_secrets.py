@@ -21,7 +21,7 @@ from textor.assembly import services
 from textor.config import Config
 from textor.events import Definition
 from textor.journal.sqlite import SqliteJournal
-from textor.secrets import Handed, Masking, Secrets, from_environment
+from textor.secrets import Handed, Masking, Secrets, from_environment, from_keyring
 from textor.settings import AppSettings, EmailSettings
 
 KEY = 'sk-"7/gP+q zÄ93'
@@ -126,6 +126,31 @@ def test_an_answer_is_handed_to_the_host_and_nothing_of_it_stays(tmp_path: Path)
 def place_time(folder: Path) -> float:
     [place] = folder.iterdir()
     return place.stat().st_mtime
+
+
+def test_a_keyring_that_does_not_work_has_no_password() -> None:
+    """What it raises is its own affair."""
+    import keyring
+    from keyring.backend import KeyringBackend
+
+    class Broken(KeyringBackend):
+        priority = 1.0
+
+        def get_password(self, service: str, username: str) -> str | None:
+            raise OSError("its socket is gone")
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            raise AssertionError
+
+        def delete_password(self, service: str, username: str) -> None:
+            raise AssertionError
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(Broken())
+    try:
+        assert from_keyring("textor-email", "anna") == ""
+    finally:
+        keyring.set_keyring(before)
 
 
 def test_the_password_in_the_keyring_is_masked_as_one_in_the_configuration(
