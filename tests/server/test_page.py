@@ -543,3 +543,18 @@ def test_the_thoughts_of_each_step_are_shown(tmp_path: Path) -> None:
         assert "{" not in await log(page).locator(".reply").last.inner_text()
 
     in_page(tmp_path, body, list(STEPS))
+
+
+def test_sessions_are_searched_by_their_titles(tmp_path: Path) -> None:
+    async def body(page: Page, made: Machine, address: str) -> None:
+        titles = ["Garden in May", "Garden in June", "The cat", "A poem", "Prices", "Letters"]
+        for title in titles:
+            await made.create(workspace=tmp_path, model=MODEL, agent="main", title=title)
+        await page.reload()
+        listed = page.get_by_role("navigation").locator("li .title")
+        await page.get_by_role("searchbox", name="Search the sessions").fill("june GARDEN")
+        assert await listed.all_inner_texts() == ["Garden in June"]
+        await page.get_by_role("searchbox").fill("")
+        assert sorted(await listed.all_inner_texts()) == sorted(titles)
+
+    in_page(tmp_path, body, [])

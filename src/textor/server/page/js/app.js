@@ -32,6 +32,9 @@ function Frame() {
   </div>`;
 }
 
+/** So many sessions are found by looking. */
+const FEW = 5;
+
 /** What the address names. @param {{open: import("./chat.js").Chat | null}} props */
 function Part({ open }) {
   const { part, id } = place.value;
@@ -58,6 +61,9 @@ function addressOf(id) {
 function Sidebar({ close }) {
   const id = chat.value?.id ?? "";
   const part = place.value.part;
+  const [words, search] = useState("");
+  const wanted = words.toLowerCase().split(/\s+/);
+  const found = sessions.value.filter((s) => wanted.every((word) => (s.title || "Untitled").toLowerCase().includes(word)));
   return html`<nav class="sidebar" id="sidebar" aria-label="Sessions">
     <p class="brand"><img src="icon.svg" alt="" width="22" height="22" /> Textor</p>
     <a class="new" href="#" onClick=${close} aria-current=${id || part ? undefined : "page"}>New chat</a>
@@ -65,8 +71,11 @@ function Sidebar({ close }) {
       <a href="#plan" onClick=${close} aria-current=${part === "plan" ? "page" : undefined}>Plan</a>
       <a href="#apps" onClick=${close} aria-current=${part === "apps" ? "page" : undefined}>Apps</a>
     </p>
+    ${sessions.value.length > FEW &&
+    html`<input type="search" class="search" aria-label="Search the sessions" placeholder="Search"
+      value=${words} onInput=${(/** @type {any} */ event) => search(event.currentTarget.value)} />`}
     <ul>
-      ${sessions.value.map(
+      ${found.map(
         (s) => html`<li key=${s.id}>
           <a href=${addressOf(s.id)} onClick=${close} aria-current=${s.id === id ? "page" : undefined}>
             <span class="title">${s.title || "Untitled"}</span>
