@@ -249,7 +249,8 @@ def test_stop_remove_and_names(engine: Engine, desk: Desk) -> None:
         assert stopped.exit_status == 7
         assert stopped.text == "it has ended: exit status 7; stopped by the agent."
         assert (await do("read_stdout", name="it")).text == "4 bytes, 0 left; finished\nbye\n"
-        assert (await do("stop_container", name="it")).exit_status == 7
+        twice = await do("stop_container", name="it")
+        assert (twice.text, twice.exit_status) == ("it has ended.", 7)
         replaced = await do("start_container", **short("echo new"))
         assert replaced.text == "exit status 0\nnew"
         assert (await do("remove_container", name="it")).text == "it is removed."

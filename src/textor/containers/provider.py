@@ -245,8 +245,8 @@ class ContainersProvider(TableProvider):
     async def _stop(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
         final = await container.stop("stopped by the agent")
-        self._say(container, scope)
-        return Outcome("done", f"{container.about.name} has ended: {final}.", exit_status=final.exit_status)
+        text = f"{container.about.name} has ended{self._how(container, scope)}."
+        return Outcome("done", text, exit_status=final.exit_status)
 
     async def _write(self, arguments: dict[str, Json], scope: Scope) -> Outcome:
         container = self._find(arguments["name"], scope.session)
@@ -369,12 +369,14 @@ class ContainersProvider(TableProvider):
         self._positions.note(container.id, "said", container.said)
 
     def _standing(self, container: Container, scope: Scope) -> str:
-        """Its state in words; the final one in full once for each agent, then short."""
-        if container.final is None:
-            return container.status
+        """Its state in words."""
+        return container.status if container.final is None else f"finished{self._how(container, scope)}"
+
+    def _how(self, container: Container, scope: Scope) -> str:
+        """How it ended, once for each agent; then nothing."""
         if scope.agent not in container.said:
             self._say(container, scope)
-        return f"finished: {container.final}" if container.said[scope.agent] == scope.key else "finished"
+        return f": {container.final}" if container.said[scope.agent] == scope.key else ""
 
 
 _STREAMS = ((1, "stdout"), (2, "stderr"))
