@@ -280,6 +280,30 @@ def test_an_agent_type_its_prompt_and_a_temperature(tmp_path: Path) -> None:
     assert (first.temperature, second.temperature) == (0.5, 0.0)
 
 
+def test_titles_and_patterns_of_an_agent_type_call_functions_of_the_program(tmp_path: Path) -> None:
+    """AIlice's pattern-action pairs: the pattern in the agent type, the action a typed function."""
+    pytest.importorskip("re2")
+    folder = tmp_path / ".textor" / "agents"
+    folder.mkdir(parents=True)
+    text = (
+        "---\ndialects: [script]\ntitles: {UPDATE MEMORY: keep}\npatterns:\n"
+        "  - {pattern: 'people in (?P<city>\\S+)\\?', capability: population}\n---\nYou count."
+    )
+    (folder / "counter.md").write_text(text, "utf-8")
+    kept: list[str] = []
+
+    @capability(effects=())
+    def keep(text: str) -> None:
+        """Keep a text."""
+        kept.append(text)
+
+    model = ScriptedModel(['people in "Ghent"?', "# UPDATE MEMORY\n265,086 in Ghent\n", "Kept."])
+    agent = Agent(agent="counter", model=model, capabilities=[population, keep], workspace=tmp_path)
+    assert asyncio.run(agent("count")).text == "Kept."
+    assert kept == ["265,086 in Ghent"]
+    assert "265086" in str(model.asked[1].context.messages[-1])
+
+
 def test_messages_are_readable() -> None:
     model = ScriptedModel([Reply(calls=(Call("population", {"city": "Ghent"}),)), "265,086."])
     agent = Agent(model=model, capabilities=[population])
@@ -290,3 +314,23 @@ def test_messages_are_readable() -> None:
         "tool:\npopulation -> 265086",
         "assistant:\n265,086.",
     ]
+
+
+def test_a_program_reviews_replies_before_they_run() -> None:
+    seen: list[str] = []
+
+    async def review(step: Step) -> bool | str:
+        seen.append(step.text)
+        return {"send spam": "No spam.", "send hello": True}.get(step.text, False)
+
+    script = [
+        Reply("send spam", calls=(Call("send", {"text": "spam"}),)),
+        Reply("send hello", calls=(Call("send", {"text": "hello"}),)),
+        "all sent",
+    ]
+    model = ScriptedModel(script)
+    agent = Agent(model=model, capabilities=[send], approve=lambda action, reason: True, review=review)
+    reply = asyncio.run(agent("send it"))
+    assert (reply.reason, seen) == ("stopped", ["send spam", "send hello", "all sent"])
+    assert "No spam." in str(model.asked[1].context.messages[-1])
+    assert "sent hello" in str(model.asked[2].context.messages[-1])

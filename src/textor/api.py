@@ -42,13 +42,14 @@ from textor.models.port import Model
 from textor.near import did_you_mean, nearest
 from textor.processors import Models
 from textor.session import Session
-from textor.steps import Done, Piece, Step, Steps
+from textor.steps import Done, Piece, Step, Steps, step_of
 from textor.values import Value
 
 __all__ = ["Agent", "Done", "Piece", "Reply", "Step", "capability"]
 
 Approve = Callable[[Action, str], bool | Awaitable[bool]]
 Answer = Callable[[str], str | Awaitable[str]]
+Review = Callable[[Step], bool | str | Awaitable[bool | str]]
 Watch = Callable[[Piece], object]
 
 NOBODY = "Nobody is here to answer. Go on with what you know, or end with what you have."
@@ -83,14 +84,17 @@ class Agent:
     """An agent that keeps its context between messages.
 
     `capabilities` are typed functions, plain or decorated with `@capability`, or names of those
-    in the box ("files.*", "shell.run"). `iterations` is an exact limit on generations per
-    message. Without `approve`, an action beyond reading is denied; `approve(action, reason)`
-    answers the gate, and `policy="yes"` allows all but sending and paying. `answer(question)` gives
-    the answers where an agent asks back in the middle of a turn; without it the agent is told that
-    nobody is there. `watch(piece)` is shown each `Delta` (text as it arrives), `Step` and `Done`;
-    `stream` gives the same. `agent` is an agent type by name (see `textor agents`): its prompt and
-    capabilities come first, and `call` among them lets it call others. `journal` is a file to keep
-    everything in; without it nothing is kept.
+    in the box ("files.*", "shell.run"). `agent` is an agent type by name (see `textor agents`): its
+    prompt and capabilities come first, and `call` among them lets it call others. `iterations` is
+    an exact limit on generations per message. `policy="yes"` allows all but sending and paying.
+    `journal` is a file to keep everything in; without it nothing is kept.
+
+    Four functions, async or not, stand for the person. `approve(action, reason)` answers the gate;
+    without it an action beyond reading is denied. `answer(question)` answers an agent that asks back
+    in the middle of a turn; without it the agent is told that nobody is there. `review(step)` is
+    asked about every reply before anything of it runs: True takes it, a text is the remark with
+    which another is asked for, False stops. `watch(piece)` is shown each `Delta` (text as it
+    arrives), `Step` and `Done`; `stream` gives the same.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Agent:
         policy: str = "ask",
         approve: Approve | None = None,
         answer: Answer | None = None,
+        review: Review | None = None,
         watch: Watch | None = None,
         workspace: str | Path = ".",
         journal: str | Path | None = None,
@@ -118,7 +123,8 @@ class Agent:
         self._names = tuple(c for c in capabilities if isinstance(c, str))
         self._prompt, self._type, self._dialect = prompt, agent, dialect
         self._temperature = temperature
-        self._policy, self._approve, self._answers, self._watch = policy, approve, answer, watch
+        self._policy, self._approve, self._answers = policy, approve, answer
+        self._review, self._watch = review, watch
         self._workspace = Path(workspace)
         self._limits = Limits(iterations, tokens, money, seconds, AGENTS)
         self._path = Path(journal) if journal is not None else None
@@ -266,6 +272,7 @@ class Agent:
             dialects=(self._dialect,) if self._dialect else made.dialects,
             capabilities=(*made.capabilities, *offered, *self._names),
             prompt="\n\n".join(part for part in (made.prompt, self._prompt) if part),
+            review=made.review or self._review is not None,
             temperature=made.temperature if self._temperature is None else self._temperature,
         )
 
@@ -305,7 +312,7 @@ class Agent:
                 hub.unsubscribe(session.id, deltas)
 
     async def _attend(self, session: Session, body: e.Body) -> None:
-        """Answer what waits for a person: a question of the gate, or one of an agent."""
+        """Answer what waits for a person: a question of the gate, one of an agent, a reply."""
         if isinstance(body, e.ActionJudged) and body.verdict == "ask":
             await self._judge(session, body)
         elif isinstance(body, e.Asked) and "/" not in body.agent:  # of one below: its caller's
@@ -314,6 +321,22 @@ class Agent:
                 given = self._answers(body.question)
                 text = await given if inspect.isawaitable(given) else given
             await session.reply(body.key, text, secret=body.secret)
+        elif (
+            isinstance(body, e.GenerationFinished)
+            and body.finish != "cut"
+            and (await session.state()).agents[body.agent].definition.review
+        ):
+            await self._reviewed(session, body)
+
+    async def _reviewed(self, session: Session, body: e.GenerationFinished) -> None:
+        given = self._review(step_of(body)) if self._review is not None else False
+        verdict = await given if inspect.isawaitable(given) else given
+        if isinstance(verdict, str):
+            await session.review(body.agent, "again", remark=verdict)
+        elif verdict:
+            await session.review(body.agent, "accept")
+        else:
+            await session.control("stop", body.agent)
 
     async def _judge(self, session: Session, judged: e.ActionJudged) -> None:
         if self._approve is None:

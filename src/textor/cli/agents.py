@@ -56,6 +56,7 @@ def show(args: argparse.Namespace) -> int:
         ("capabilities", ", ".join(made.capabilities)),
         ("layout", made.layout),
         ("limits", ", ".join(limits) or "(those of the session)"),
+        ("temperature", "(the configured one)" if made.temperature is None else f"{made.temperature:g}"),
     ]
     for name, text in facts:
         print(f"{name}: {clean(text)}")
