@@ -48,6 +48,9 @@ TWO = Question(
             "a, b",
             Answer("accept", {"c": ["a", "b"]}),
         ),
+        (Question("m", "?", (Field("c", "texts", choices=("a",)),)), '{"c": [{"a": 1}]}', Answer("decline")),
+        (Question("m", "?", (Field("n", "number"),)), "1e999", Answer("decline")),
+        (Question("m", "?", (Field("n", "number"),)), "nan", Answer("decline")),
     ],
 )
 def test_an_answer_in_the_kind_that_was_asked_for(question: Question, text: str, answer: Answer) -> None:

@@ -7,6 +7,7 @@ A secret is asked for as such: the answer reaches the module and neither journal
 from __future__ import annotations
 
 import json
+import math
 
 from textor import events as e
 from textor.capabilities.modules.questions import Answer, Field, Question
@@ -103,11 +104,13 @@ def _value(field: Field, given: Json) -> Json:
             case "integer":
                 return int(str(given))
             case "number":
-                return float(str(given))
+                number = float(str(given))
+                return number if math.isfinite(number) else None  # JSON holds no other
             case "yes or no":
                 return given if isinstance(given, bool) else str(given).strip().lower() in _YES
             case "texts":
-                texts = given if isinstance(given, list) else [t.strip() for t in str(given).split(",")]
+                several = given if isinstance(given, list) else str(given).split(",")
+                texts = [str(text).strip() for text in several]
                 return texts if not field.choices or set(texts) <= set(field.choices) else None
             case _:
                 return str(given) if not field.choices or str(given) in field.choices else None
