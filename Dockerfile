@@ -2,9 +2,8 @@
 #   docker build --build-arg BASE=python:3.12-slim -t textor .
 # `textor self build TAG` makes one of a version, also where nothing can be fetched while building or
 # BASE has no pip: it puts wheels into wheels/ and builds the target `needs` once, as BASE of the rest.
-# One image, three uses; the data folder is /data, the workspace /work:
+# One image for every command of `textor`; the data folder is /data, the workspace /work:
 #   docker run -i  -v textor:/data -v "$PWD:/work" textor run --stdio
-#   docker run     -v textor:/data -v "$PWD:/work" textor train …
 #   docker run -p 127.0.0.1:7771:7771 -v textor:/data -v "$PWD:/work" textor serve --host 0.0.0.0 --no-browser
 ARG BASE
 FROM ${BASE} AS made

@@ -225,4 +225,4 @@ def test_an_agent_reads_its_own_past_and_no_other(tmp_path: Path) -> None:
     assert listed.startswith("1: scripted:model: print done")
     assert "called Tom" in found
     assert "--- system ---\nP" in whole and "--- print" in whole
-    assert "no iteration 9" in none and "not below you" in other
+    assert "no iteration 9" in none and "One below you is written main/NAME." in other

@@ -66,7 +66,9 @@ def iterations_provider(journal: Journal, layout: Callable[[str], Layout]) -> Ta
     async def of(arguments: dict[str, Json], scope: Scope) -> AsyncIterator[Iteration]:
         agent = str(arguments["agent"] or scope.agent)
         if agent != scope.agent and not agent.startswith(scope.agent + "/"):
-            raise CapabilityError(f"{agent!r:.80} is not below you.", f"You are {scope.agent}.")
+            raise CapabilityError(
+                f"{agent!r:.80} is not below you.", f"One below you is written {scope.agent}/NAME."
+            )
         async for iteration in iterations(journal, scope.session, layout):
             if iteration.agent == agent and iteration.raw is not None:
                 yield iteration
