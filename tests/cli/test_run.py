@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,9 +185,22 @@ def test_a_session_is_shown_from_its_beginning(textor: Program, scripted: Script
     shown = textor("sessions", "show", session[:-1]).stdout
     places = [shown.index(part) for part in ("main is main", "> look", "▸ files.list", "Nothing here.")]
     assert places == sorted(places)
+    assert re.search(r"\n[\d,]+ tokens read, \d+ written; price unknown\n$", shown)
     resumed = textor("sessions", "resume", session)
     assert (resumed.returncode, resumed.stdout) == (0, "Nothing here.\n")
     assert textor("sessions", "resume", session, "--model", "nowhere:x").returncode in (1, 2)
+
+
+def test_a_terminal_shows_what_a_task_used(textor: Program, scripted: Scripted) -> None:
+    with scripted(["Good morning."]):
+        path = Path(textor.env["TEXTOR_CONFIG"])
+        path.write_text(
+            path.read_text() + "[providers.mine.models.scripted]\nprice_input = 1\nprice_output = 1000\n"
+        )
+        with Screen([*textor.command, "run", "greet"], textor.env, textor.folder) as screen:
+            screen.until("tokens read, ")
+            screen.until(" written; $0.")
+            assert screen.ended() == 0
 
 
 def test_a_reply_of_the_longest_length_is_said_to_be_cut(textor: Program, scripted: Scripted) -> None:

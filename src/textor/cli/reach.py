@@ -106,13 +106,20 @@ def limit_lines(state: State) -> Iterator[str]:
     """The limits of the session and what is used of those that hold for it as a whole."""
     used = {"tokens": state.usage.total, "money": state.usage.cost, "agents": len(state.agents)}
     for name, limit in msgspec.structs.asdict(state.limits).items():
-        if limit is None:
-            yield f"{name}: no limit"
-        elif name in OF_A_TURN:
-            yield f"{name}: {limit:g} for each message"
+        said = "no limit" if limit is None else f"{limit:g}"
+        if name in OF_A_TURN:
+            yield f"{name}: {said}" if limit is None else f"{name}: {said} for each message"
         else:
             spent = used[name]
-            yield f"{name}: {limit:g}, used {'unknown' if spent is None else f'{spent:g}'}"
+            yield f"{name}: {said}, used {'unknown' if spent is None else f'{spent:g}'}"
+
+
+def used_line(state: State) -> str:
+    """What a session has used so far: "1,103 tokens read, 40 written; $0.0042"."""
+    usage = state.usage
+    about = "about " if usage.estimated else ""
+    price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}" if usage.cost else "free"
+    return f"{about}{usage.input:,} tokens read, {usage.output:,} written; {price}"
 
 
 def read_limits(text: str, now: Limits) -> Limits:

@@ -113,6 +113,10 @@ def report(terminal: Terminal, ended: TurnEnded, state: State, session: str, *, 
         )
     elif ended.text:
         terminal.reply(ended.text)
+    if terminal.err.isatty() and state.usage.total:
+        from textor.cli.reach import used_line
+
+        terminal.say(used_line(state), "dim")
     if ended.reason not in ("replied", "asked"):
         terminal.say(f"textor: {why(ended)}", "bad")
     elif ended.detail:

@@ -98,6 +98,7 @@ async def _list(words: list[str]) -> int:
 async def _show(id: str, *, as_json: bool) -> int:
     from textor.assembly import open_machine
     from textor.cli.opening import configuration
+    from textor.cli.reach import used_line
     from textor.cli.story import Story
     from textor.cli.terminal import clean
     from textor.events import to_json
@@ -111,6 +112,8 @@ async def _show(id: str, *, as_json: bool) -> int:
                 continue
             for line in told(event, story):
                 print(clean(line))
+        if not as_json:
+            print(f"\n{used_line(await session.state())}")
     return DONE
 
 
