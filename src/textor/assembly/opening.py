@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from textor.assembly.machine import Machine
 from textor.assembly.services import core_providers, make_services
@@ -61,11 +61,12 @@ async def open_machine(config: Config, *, memory: bool = False, host: bool = Tru
         _leave_containers(providers)
         raise
     finally:
-        for task in (waiting, following):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+        helpers = [task for task in (waiting, following) if task is not None]
+        for task in helpers:
+            task.cancel()
+        for fault in await asyncio.gather(*helpers, return_exceptions=True):
+            if isinstance(fault, Exception):  # whatever became of a helper, the machine is closed
+                log.error("A helper of the machine failed: %s", fault)
         await machine.close()
         if lock is not None:
             lock.release()
@@ -119,6 +120,12 @@ async def _be_host(machine: Machine) -> None:
 
 async def _host_when_free(machine: Machine, lock: HostLock) -> None:
     """Take over when the hosting process ends, so that a session never stands still."""
-    while not lock.acquire():  # noqa: ASYNC110 - another process tells nothing when it dies
-        await asyncio.sleep(TAKE_OVER)
-    await _be_host(machine)
+    while True:
+        while not lock.acquire():  # noqa: ASYNC110 - another process tells nothing when it dies
+            await asyncio.sleep(TAKE_OVER)
+        try:
+            return await _be_host(machine)
+        except TextorError as error:  # who holds the lock hosts: another one may be able to
+            log.warning("Hosting cannot be taken over now: %s", error)
+            lock.release()
+            await asyncio.sleep(TAKE_OVER)
