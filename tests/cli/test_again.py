@@ -15,7 +15,7 @@ LOOK = Reply("I look.", calls=(Call("files_list", {"folder": "."}),))
 
 
 def test_a_session_is_replayed_forked_and_asked_of_another_model(textor: Program, scripted: Scripted) -> None:
-    with scripted([LOOK, "Nothing is here.", "A few files.", "Other words."]) as server:
+    with scripted([LOOK, "Nothing is here.", "Other words.", "A few files."]) as server:
         session = json.loads(textor("run", "--json", "what is here?").stdout)["session"]
         first = textor("iterations", "list", session).stdout.splitlines()[1].split()[0]
 
@@ -31,11 +31,12 @@ def test_a_session_is_replayed_forked_and_asked_of_another_model(textor: Program
         assert len(server.requests) == 2  # the edited reply ends the turn by itself
 
         again = textor("sessions", "fork", session, "--at", first).stdout.strip()
-        assert textor("sessions", "resume", again).stdout == "A few files.\n"
-        assert server.requests[2].messages[:-1] == server.requests[0].messages[:-1]
-
+        # what is run beside it does not wake it
         told = textor("sessions", "replay", session, "--model", "mine:scripted", "--at", first)
         assert "-I look." in told.stdout and "+Other words." in told.stdout
+        assert len(server.requests) == 3
+        assert textor("sessions", "resume", again).stdout == "A few files.\n"
+        assert server.requests[3].messages[:-1] == server.requests[0].messages[:-1]
 
 
 def test_what_is_not_there_is_told(textor: Program, scripted: Scripted) -> None:

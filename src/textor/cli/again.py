@@ -32,14 +32,20 @@ async def _fork(args: argparse.Namespace) -> int:
     from textor.cli.opening import configuration
     from textor.record.forks import fork
 
-    # it is made here, and run by who resumes it
+    # it is made here, and rests until somebody resumes it, whatever else is run meanwhile
     async with open_machine(configuration(), host=False) as machine:
         session = await machine.session(args.id)
         if args.edit == "-":
             return await _show_draft(machine, session.id, args.at)
         draft = _draft(Path(args.edit)) if args.edit else None
         id = await fork(
-            machine.services, session.id, args.at, new_session_id(), model=args.model or "", draft=draft
+            machine.services,
+            session.id,
+            args.at,
+            new_session_id(),
+            model=args.model or "",
+            draft=draft,
+            resting=True,
         )
     print(id)
     print_next(id)

@@ -155,6 +155,8 @@ async def _resume(args: argparse.Namespace) -> int:
         state = await session.state()
         if state.attended != attended:
             await session.change_policy(state.policy, attended)
+        if any(agent.level == "pause" for agent in state.agents.values()):  # a fork, or paused by somebody
+            await session.control("run")
         if attended:
             return await Chat(machine, session).run()
         terminal = Terminal()

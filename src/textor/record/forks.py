@@ -34,9 +34,11 @@ async def fork(
     model: str = "",
     draft: Draft | None = None,
     held: bool = False,
+    resting: bool = False,
 ) -> str:
     """Make the session `new` from `session` up to the iteration that began with event `at`, and
-    return its id. The host runs it as any other.
+    return its id. The host runs it as any other; a `resting` one, all of whose agents are paused,
+    only when somebody lets it run.
 
     `held`: nothing is done in it before a person says so. The agent's replies wait for a review, what
     was under way counts as given up, and the other agents are paused.
@@ -70,6 +72,8 @@ async def fork(
         changes.append(e.ModelChanged(agent.id, model, room))
     if draft is not None:
         changes.append(edited(services, agent, draft))
+    if resting:
+        changes.append(e.Controlled("main", "pause"))
     await services.journal.create(new, [*prefix, *(services.event(change) for change in changes)])
     return new
 
