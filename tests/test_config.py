@@ -325,3 +325,15 @@ def test_the_documentation_has_all_keys() -> None:
     assert example is not None
     shown = set(re.findall(r"\w+", example[1]))
     assert [key for key in keys_of(File) if key.rpartition(".")[2] not in shown] == []
+
+
+def test_a_type_has_more_iterations_than_the_default_unless_a_person_set_them(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    own = Limits(iterations=1000)
+    file.write_text("[limits]\ntokens = 500\n")
+    assert load(file, env={}).limits_of(own) == Limits(iterations=1000, tokens=500, agents=50)
+    assert load(file, env={}).limits_of(Limits(iterations=10)).iterations == 100  # the lower one counts later
+    assert load(file, env={}).limits_of(Limits()).iterations == 100
+    assert load(file, env={"TEXTOR_LIMITS_ITERATIONS": "60"}).limits_of(own).iterations == 60
+    file.write_text("[limits]\niterations = 70\n")
+    assert load(file, env={}).limits_of(own).iterations == 70

@@ -129,7 +129,12 @@ class Machine:
         types = AgentTypes(agent_folders(workspace, self.config.agents), {})
         main = new_agent(self.services, "main", definition, chosen, types=types)
         created = e.SessionCreated(
-            str(workspace), policy, limits or self.config.limits, title or _title(text), attended, session
+            str(workspace),
+            policy,
+            limits or self.config.limits_of(definition.limits),
+            title or _title(text),
+            attended,
+            session,
         )
         bodies: list[e.Body] = [created, main]
         if text is not None:

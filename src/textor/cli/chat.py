@@ -64,7 +64,6 @@ async def _chat(args: argparse.Namespace) -> int:
             agent=args.agent or "",
             model=args.model or "",
             policy="yes" if args.yes else config.gate.policy,
-            limits=config.limits,
             review=args.review,
         )
         return await Chat(machine, session).run()

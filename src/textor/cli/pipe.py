@@ -79,7 +79,6 @@ async def _session(args: argparse.Namespace, machine: Machine) -> Session:
         model=args.model or "",
         policy="yes" if args.yes else machine.config.gate.policy,
         attended=False,
-        limits=machine.config.limits,
     )
 
 

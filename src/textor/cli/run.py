@@ -79,7 +79,6 @@ async def _run(args: argparse.Namespace) -> int:
             model=args.model or "",
             policy="yes" if args.yes else config.gate.policy,
             attended=attended,
-            limits=config.limits,
             review=args.review,
             values=values,
         )

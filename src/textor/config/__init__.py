@@ -134,6 +134,14 @@ class Config(msgspec.Struct, frozen=True):
     sources: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 
+    def limits_of(self, own: Limits) -> Limits:
+        """The limits of a session whose agent type asks for `own`: more iterations than the default are
+        granted where no person has set them."""
+        asked = own.iterations or 0
+        if "limits.iterations" in self.sources or asked <= (self.limits.iterations or asked):
+            return self.limits
+        return msgspec.structs.replace(self.limits, iterations=asked)
+
     def model_for(self, agent: str) -> str:
         """The configured model id for an agent type; "" where none is configured."""
         return self.models.get(agent) or self.models.get("default", "")
