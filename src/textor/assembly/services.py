@@ -30,7 +30,6 @@ from textor.layouts import Layouts
 from textor.layouts.monitor import Monitor
 from textor.layouts.status import parts_of
 from textor.machine_state import MachineState
-from textor.making.provider import Loaded, making_provider
 from textor.models.media import supplied
 from textor.policy import Gate, Labelling
 from textor.policy.rules import AREA as RULES
@@ -114,6 +113,8 @@ async def make_services(
     clock: Callable[[], float] = time.time,
 ) -> Services:
     """Services over a journal with these providers."""
+    # these only a machine needs, and not a program that makes agents of its own
+    from textor.making.provider import Loaded, making_provider
     from textor.versions import Versions
     from textor.versions.provider import self_provider
 
