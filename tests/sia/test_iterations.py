@@ -22,6 +22,7 @@ from textor.messages import Context, said
 from textor.models.registry import resolve
 from textor.models.remote import RemoteModel
 from textor.record.iterations import Iteration, files_of, iterations, write_files
+from textor.record.provider import line
 from textor.settings import ProviderSettings
 from textor.testing import Call, Reply, ScriptedModel, ScriptedServer
 
@@ -86,7 +87,7 @@ def test_also_with_summaries_and_reviews_in_between(tmp_path: Path) -> None:
             return "It was about x."
         if "better" in last:
             return "Better."
-        return f'<actions><print text="{long}"/></actions>' if "print" in last else "Bad."
+        return f'<actions><print text="{long if "print" in last else "Bad."}"/></actions>'
 
     async def play() -> tuple[list[Context], list[Iteration]]:
         model = ScriptedModel(answer, native_tools=False, window=3000)
@@ -118,7 +119,8 @@ def test_also_with_summaries_and_reviews_in_between(tmp_path: Path) -> None:
     assert len(edited) == 4
     assert all(i.raw != i.edited and i.edited == said("assistant", "Edited.") for i in edited)
     again, better = found[-2:]
-    assert (again.verdict, again.remark, again.reply) == ("again", "say it better", "Bad.")
+    assert (again.verdict, again.remark) == ("again", "say it better")
+    assert line(again).endswith("[again]: print not done")
     assert (better.verdict, better.reply) == ("accept", "Better.")
     assert files_of(edited[0])["reply.txt"] != files_of(edited[0])["edited.txt"]
 

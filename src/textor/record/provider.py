@@ -102,7 +102,8 @@ def iterations_provider(journal: Journal, layout: Callable[[str], Layout]) -> Ta
 
 def line(iteration: Iteration) -> str:
     """An iteration in one line."""
-    done = [f"{d.action.capability} {d.outcome.state if d.outcome else 'open'}" for d in iteration.deeds]
+    left = "not done" if iteration.verdict == "again" else "open"  # what is asked again is never done
+    done = [f"{d.action.capability} {d.outcome.state if d.outcome else left}" for d in iteration.deeds]
     reviewed = f" [{iteration.verdict}]" if iteration.verdict else ""
     return f"{iteration.number}: {iteration.model}{reviewed}: {', '.join(done) or repr(iteration.reply[:80])}"
 
