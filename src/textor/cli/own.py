@@ -137,8 +137,7 @@ def rollback(args: argparse.Namespace) -> int:
 
 def _ask(versions: Versions, tag: str) -> int:
     """Leave the wish for the supervisor."""
-    with versions.change() as fields:
-        fields["wanted"] = tag
+    versions.want(tag)
     print(f"{tag or 'The installed version'} is asked for; `textor self status` tells how it went.")
     return DONE
 

@@ -118,6 +118,11 @@ class Versions:
         with self.change() as fields:
             fields["log"] = (*self.read().log[-99:], sentence)
 
+    def want(self, tag: str) -> None:
+        """Leave a wish for the supervisor. Raises `UseError` when others hold the ledger for long."""
+        with self.change() as fields:
+            fields["wanted"] = tag
+
     # -- building --------------------------------------------------------------------------
 
     def tags(self) -> list[str]:

@@ -237,8 +237,7 @@ class _Own:
         tag = str(arguments["tag"])
         try:
             await asyncio.to_thread(self._versions.commit, tag)
-            with self._versions.change() as fields:
-                fields["wanted"] = tag
+            await asyncio.to_thread(self._versions.want, tag)
         except UseError as error:
             raise CapabilityError(str(error)) from None
         return Outcome("done", f"{tag} is asked for; self.versions tells how it went.")
