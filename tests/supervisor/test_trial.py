@@ -42,6 +42,7 @@ while True:
     except OSError:
         time.sleep(0.1)
 """
+LEAVES = "import os, threading\nthreading.Timer(2, lambda: os._exit(3)).start()\n"
 BREAKS = "raise SystemExit('broken')\n"
 SLEEPS = "import time\ntime.sleep(1000)\n"
 FLOODS = "while True:\n    print('x' * 9999)\n"
@@ -117,6 +118,21 @@ def test_a_version_that_shows_its_models_nothing_fails_at_its_task(
     tag = workshop.tag("wrong", "[:0]", "layouts/__init__.py", "agent.dialogue")
     (fault,) = tried(workshop, tag, tmp_path).faults
     assert fault.startswith("it does a task")
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "fault"),
+    [
+        ("serves-not", BREAKS, "its server told no address and ended with 1"),
+        ("serves-awhile", LEAVES, "its server ended with 3"),
+    ],
+)
+def test_a_version_that_does_not_serve_fails(
+    workshop: Workshop, tmp_path: Path, name: str, code: str, fault: str
+) -> None:
+    tag = workshop.tag(name, code, "server/serve.py")
+    (found,) = tried(workshop, tag, tmp_path).faults
+    assert found.startswith("it serves its page: ") and fault in found
 
 
 def test_without_image_and_sandbox_it_runs_bare_and_says_so(

@@ -85,6 +85,11 @@ class Room:
         much written."""
         return await self._run([self._python, "-P", "-m", "textor", *arguments], env, patience, door)
 
+    async def program(self, code: str, env: Mapping[str, str], patience: float) -> Ended:
+        """Run a program of the judge in `work`: `code` with nothing but Python's own library, whose
+        `sys.executable` runs the version."""
+        return await self._run([self._python, "-I", "-S", "-c", code], env, patience, None)
+
     async def trouble(self) -> str:
         """Why this room cannot be used; "" when it can. Nothing of the version is run for it."""
         try:

@@ -5,8 +5,8 @@
 FOLDER holds `state`, a copy of the data folder. What runs here is the supervisor's own code; of the
 version under trial nothing is imported, and it runs shut in (see `rooms`). It must list the sessions
 of the copied state, do a task over a scripted model so that the files are right, deny what its policy
-denies, tell what it did, and go through old sessions again. Prints one line of JSON; exits with 0
-when all passed.
+denies, tell what it did, go through old sessions again, and serve its page. Prints one line of JSON;
+exits with 0 when all passed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,30 @@ PATIENCE = 60
 #: So many of the last sessions are gone through again.
 SESSIONS = 3
 TEXT = 'A trial: ünïcode, "quotes", <tags> & a line.\nAnd another.'
+
+#: Starts the version's server and asks it for its page for some seconds.
+SERVES = """
+import json, subprocess, sys, time, urllib.request as web
+argv = [sys.executable, "-P", "-m", "textor", "serve", "--json", "--no-browser", "--port", "0"]
+server = subprocess.Popen(argv, stdout=subprocess.PIPE)
+try:
+    told = json.loads(server.stdout.readline() or "{}")
+    if "url" not in told:
+        sys.exit(f"its server told no address and ended with {server.wait(10)}")
+    page = told["url"].partition("#")[0]
+    for _ in range(15):
+        web.urlopen(page, timeout=10).read()
+        time.sleep(0.2)
+        if server.poll() is not None:
+            sys.exit(f"its server ended with {server.returncode}")
+except (OSError, ValueError) as error:
+    try:
+        sys.exit(f"its server ended with {server.wait(1)}")
+    except subprocess.TimeoutExpired:
+        sys.exit(f"its page cannot be had: {error}")
+finally:
+    server.kill()
+"""
 
 _STOPPED: dict[Reason, str] = {
     "full": "did not stop writing output",
@@ -87,6 +111,7 @@ class Trial:
         yield "it does a task", self._works
         yield "its gate denies", self._denies
         yield "it goes through old sessions again", self._replays
+        yield "it serves its page", self._serves
 
     async def _starts(self) -> None:
         await self._good("--version")
@@ -128,6 +153,11 @@ class Trial:
             if done.exit_status not in (0, 1) or b"Traceback" in done.errors:
                 raise TrialFault(f"it cannot go through session {id}: {_last(done)}")
 
+    async def _serves(self) -> None:
+        done = await self._seen("serve", self._room.program(SERVES, self.env, self._patience))
+        if done.exit_status:
+            raise TrialFault(_last(done))
+
     # -- how it is driven ------------------------------------------------------------------
 
     async def _with_model(self, script: Callable[[Request], Item], *arguments: str) -> dict[str, object]:
@@ -160,14 +190,19 @@ class Trial:
     async def _run(
         self, *arguments: str, env: dict[str, str] | None = None, door: Door | None = None
     ) -> Ended:
+        work = self._room.textor(arguments, {**self.env, **(env or {})}, self._patience, door)
+        return await self._seen(arguments[0], work)
+
+    async def _seen(self, command: str, work: Awaitable[Ended]) -> Ended:
+        """A program that came to its own end."""
         try:
-            done = await self._room.textor(arguments, {**self.env, **(env or {})}, self._patience, door)
+            done = await work
         except CapabilityError as error:
-            raise TrialFault(f"`textor {arguments[0]}` could not be run: {error}") from None
+            raise TrialFault(f"`textor {command}` could not be run: {error}") from None
         if done.reason == "timeout":
-            raise TrialFault(f"`textor {arguments[0]}` did not end within {self._patience:g} s")
+            raise TrialFault(f"`textor {command}` did not end within {self._patience:g} s")
         if done.reason != "exit":
-            raise TrialFault(f"`textor {arguments[0]}` {_STOPPED[done.reason]}")
+            raise TrialFault(f"`textor {command}` {_STOPPED[done.reason]}")
         return done
 
 
