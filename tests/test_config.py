@@ -334,6 +334,7 @@ def test_a_type_has_more_iterations_than_the_default_unless_a_person_set_them(tm
     assert load(file, env={}).limits_of(own) == Limits(iterations=1000, tokens=500, agents=50)
     assert load(file, env={}).limits_of(Limits(iterations=10)).iterations == 100  # the lower one counts later
     assert load(file, env={}).limits_of(Limits()).iterations == 100
+    assert load(file, env={}).limits_of(Limits(iterations=10**6)).iterations == 1000
     assert load(file, env={"TEXTOR_LIMITS_ITERATIONS": "60"}).limits_of(own).iterations == 60
     file.write_text("[limits]\niterations = 70\n")
     assert load(file, env={}).limits_of(own).iterations == 70

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-from version_parts import BASE, Workshop, git, own_repository
+from version_parts import BASE, Desk, Workshop, git, own_repository
 
 from textor.actions import Action, Outcome
-from textor.capabilities.places import Judged
 from textor.errors import TextorError, UseError
-from textor.journal.blobs import MemoryBlobs
 from textor.versions import Versions
 from textor.versions import checks as self_checks
 from textor.versions.provider import self_provider
@@ -39,21 +36,6 @@ BOTH = pytest.mark.parametrize("base", [BASE, ""], ids=["container", "bubblewrap
 
 #: The first test may have to make an image with all that Textor needs.
 pytestmark = pytest.mark.timeout(600)
-
-
-class Desk:
-    session, agent, key = "s", "main", "k"
-
-    def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
-        self.blobs = MemoryBlobs()
-        self.judged: dict[str, Judged] = {}
-
-    def value(self, handle: str) -> Any:
-        raise KeyError(handle)
-
-    def progress(self, text: str) -> None:
-        raise AssertionError(text)
 
 
 def added(path: str, text: str) -> str:

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from version_parts import Desk
 
 import textor
 from textor.actions import Action, Outcome
-from textor.capabilities.places import Judged
 from textor.errors import TextorError
-from textor.journal.blobs import MemoryBlobs
 from textor.versions import Versions
 from textor.versions.provider import self_provider
 
@@ -25,21 +24,6 @@ PATCH = """\
  NOTES: list[str] = []
 +NOTES.append("{}")
 """
-
-
-class Desk:
-    session, agent, key = "s", "main", "k"
-
-    def __init__(self, workspace: Path) -> None:
-        self.workspace = workspace
-        self.blobs = MemoryBlobs()
-        self.judged: dict[str, Judged] = {}
-
-    def value(self, handle: str) -> Any:
-        raise KeyError(handle)
-
-    def progress(self, text: str) -> None:
-        raise AssertionError(text)
 
 
 @pytest.fixture

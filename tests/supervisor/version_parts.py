@@ -8,8 +8,11 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import textor
+from textor.capabilities.places import Judged
+from textor.journal.blobs import MemoryBlobs
 from textor.versions import Version, Versions
 from textor.versions.images import build_version
 
@@ -21,6 +24,23 @@ TESTS = ("conftest.py", "dialects/test_xml.py", "dialects/script_machine.py")
 #: Names of images are told apart by it: an engine may serve several runs of these tests.
 MARK = f"t{os.getpid()}"
 _FUTURE = "from __future__ import annotations\n"
+
+
+class Desk:
+    """The scope of an action of an agent."""
+
+    session, agent, key = "s", "main", "k"
+
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self.blobs = MemoryBlobs()
+        self.judged: dict[str, Judged] = {}
+
+    def value(self, handle: str) -> Any:
+        raise KeyError(handle)
+
+    def progress(self, text: str) -> None:
+        raise AssertionError(text)
 
 
 def git(place: Path, *arguments: str) -> str:

@@ -74,6 +74,10 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ratio: Annotated[float, Meta(gt=0, le=1)] = 0.6
 
 
+#: Iterations of a turn that an agent type may have by its own word.
+GRANTED = 1000
+
+
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`events.Limits` as it may be written in the file."""
 
@@ -136,8 +140,8 @@ class Config(msgspec.Struct, frozen=True):
 
     def limits_of(self, own: Limits) -> Limits:
         """The limits of a session whose agent type asks for `own`: more iterations than the default are
-        granted where no person has set them."""
-        asked = own.iterations or 0
+        granted where no person has set them, up to `GRANTED`: the file of a type may be a stranger's."""
+        asked = min(own.iterations or 0, GRANTED)
         if "limits.iterations" in self.sources or asked <= (self.limits.iterations or asked):
             return self.limits
         return msgspec.structs.replace(self.limits, iterations=asked)
